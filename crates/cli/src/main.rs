@@ -1,0 +1,3 @@
+//! The command line of classyard.
+
+fn main() {}

@@ -1,0 +1,324 @@
+//! The contract between engines and everything that uses them.
+//!
+//! # Semantics
+//!
+//! A classifier holds rules of one schema. For a key, the *winner* is the
+//! matching rule of highest priority and, among equals, of lowest id. Every
+//! engine returns exactly that rule, for every key, after every update.
+//!
+//! A lookup *improves* a candidate: the caller hands in the best outcome known
+//! so far, [`Winner::MISS`] to begin with, and gets the better of it and the
+//! engine's own winner. So several classifiers chain without a merge step (an
+//! update buffer before a static engine, one flow table's parts), and a good
+//! candidate lets the next engine stop early.
+//!
+//! A masked lookup also says which bits of the key the outcome depended on:
+//! every key that agrees on these bits has the same outcome. Too many bits cost
+//! a cache some reach; one bit too few would make it wrong. With a candidate,
+//! "outcome" is that same improvement, so chaining masked lookups over one mask
+//! gives the mask of the chain.
+//!
+//! # Threads and memory
+//!
+//! Lookups take `&self` and may run on any number of threads. Working memory
+//! belongs to the caller, in a [`Scratch`] for each thread; after the first
+//! batches a lookup allocates nothing. Updates take `&mut self`; sharing a
+//! classifier with readers that never wait is the business of a layer above.
+//! No engine starts a thread, reads a clock or an environment variable.
+
+use std::any::{Any, TypeId};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use crate::error::{BuildError, UpdateError};
+use crate::key::KeySlice;
+use crate::rule::{RuleId, Winner};
+use crate::schema::Schema;
+use crate::transaction::Transaction;
+
+/// The number of keys for which batch lookups are tuned, the vector size of
+/// packet processors such as VPP ([TM19] §II.C). Any length is correct.
+pub const BATCH: usize = 256;
+
+/// An implementation of a classification algorithm, with rules in it.
+pub trait Classifier: Send + Sync {
+    /// The name under which the engine is registered.
+    fn engine(&self) -> &'static str;
+
+    /// The schema of the rules and keys.
+    fn schema(&self) -> &Arc<Schema>;
+
+    /// Improves `winners[i]` by the best rule that matches `keys[i]`.
+    ///
+    /// # Panics
+    /// When there are not as many winners as keys, or the keys are of another
+    /// width than the schema's.
+    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch);
+
+    /// Looks a single key up. One key at a time costs several times a batch's
+    /// share: prefer [`classify_batch`](Self::classify_batch).
+    ///
+    /// # Panics
+    /// When the key is of another width than the schema's.
+    fn classify_one(&self, key: &[u64], scratch: &mut Scratch) -> Winner {
+        let mut winners = [Winner::MISS];
+        self.classify_batch(KeySlice::new(key, key.len()), &mut winners, scratch);
+        winners[0]
+    }
+
+    /// Improves `best` by the best rule that matches a key, and sets in `mask`
+    /// (as wide as the key) every bit on which that depended. Bits that are set
+    /// already stay.
+    ///
+    /// # Panics
+    /// When key or mask are of another width than the schema's.
+    fn classify_masked(
+        &self,
+        key: &[u64],
+        best: Winner,
+        mask: &mut [u64],
+        scratch: &mut Scratch,
+    ) -> Winner;
+
+    /// Masked lookups for a batch; `masks` has as many words as the keys.
+    ///
+    /// # Panics
+    /// When lengths or widths disagree.
+    fn classify_batch_masked(
+        &self,
+        keys: KeySlice<'_>,
+        winners: &mut [Winner],
+        masks: &mut [u64],
+        scratch: &mut Scratch,
+    ) {
+        assert_eq!(keys.len(), winners.len(), "one winner for each key");
+        assert_eq!(
+            keys.len() * keys.width(),
+            masks.len(),
+            "one mask for each key"
+        );
+        let rows = masks.chunks_exact_mut(keys.width());
+        for ((key, winner), mask) in keys.iter().zip(winners).zip(rows) {
+            *winner = self.classify_masked(key, *winner, mask, scratch);
+        }
+    }
+
+    /// What a lookup of this key does, step by step, for people. Slow.
+    ///
+    /// # Panics
+    /// When the key is of another width than the schema's.
+    fn trace(&self, key: &[u64]) -> LookupTrace;
+
+    /// Counts and sizes.
+    fn stats(&self) -> Stats;
+
+    /// The same engine with updates, to read, if it has them.
+    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
+        None
+    }
+
+    /// The same engine with updates, if it has them.
+    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
+        None
+    }
+}
+
+/// A classifier whose rules may change.
+pub trait DynamicClassifier: Classifier {
+    /// Whether a rule has that id.
+    fn contains(&self, id: RuleId) -> bool;
+
+    /// Says whether [`apply`](Self::apply) would take the transaction. With it
+    /// several classifiers can be updated all or nothing.
+    ///
+    /// # Errors
+    /// The same as [`apply`](Self::apply).
+    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError>;
+
+    /// Makes all of a transaction's changes, in order, or none.
+    ///
+    /// # Errors
+    /// [`UpdateError`] names the change that cannot be made and why.
+    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError>;
+
+    /// Reorganises the structure for faster lookups, without changing any
+    /// answer; engines with nothing to reorganise return at once. The caller
+    /// decides when: the work is about that of a build.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop; the classifier
+    /// is as it was then.
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let _ = progress;
+        Ok(())
+    }
+}
+
+/// Limits that the caller sets. Meeting one is an error, never a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most rules, at building and after every update.
+    pub rules: usize,
+    /// The most bytes of a built engine, index and rules together.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    /// No limit but that of the ids.
+    fn default() -> Limits {
+        Limits {
+            rules: RuleId::MAX.index(),
+            bytes: usize::MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// Checks a number of rules to be built.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyRules`]
+    pub fn check_rules(&self, found: usize) -> Result<(), BuildError> {
+        if found > self.rules {
+            return Err(BuildError::TooManyRules {
+                found,
+                limit: self.rules,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks a number of bytes that are needed.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyBytes`]
+    pub fn check_bytes(&self, needed: usize) -> Result<(), BuildError> {
+        if needed > self.bytes {
+            return Err(BuildError::TooManyBytes {
+                needed,
+                limit: self.bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Told how far long work is; may ask it to stop. Time limits are the
+/// observer's: the library reads no clock.
+pub trait Progress {
+    /// `done` of `total` steps of a stage are behind us. Called now and then,
+    /// not for every step.
+    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()>;
+}
+
+/// Tells nobody and never stops.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Reports progress and turns a wish to stop into an error.
+///
+/// # Errors
+/// [`BuildError::Stopped`]
+pub fn report(
+    progress: &mut dyn Progress,
+    stage: &'static str,
+    done: usize,
+    total: usize,
+) -> Result<(), BuildError> {
+    match progress.report(stage, done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(BuildError::Stopped { stage, done, total }),
+    }
+}
+
+/// Working memory for lookups: one for each thread, good for any engine, kept
+/// from batch to batch.
+///
+/// Engines keep their buffers here by type, so one scratch serves several
+/// engines in turn, and an engine inside another.
+#[derive(Default)]
+pub struct Scratch {
+    slots: Vec<(TypeId, Box<dyn Any + Send>)>,
+}
+
+impl Scratch {
+    /// Nothing allocated yet.
+    #[must_use]
+    pub fn new() -> Scratch {
+        Scratch::default()
+    }
+
+    /// Takes the buffers of a type out, or makes fresh ones. Give them back
+    /// with [`put`](Self::put) for the next batch.
+    #[must_use]
+    pub fn take<T: Default + Send + 'static>(&mut self) -> Box<T> {
+        let wanted = TypeId::of::<T>();
+        match self.slots.iter().position(|(id, _)| *id == wanted) {
+            Some(index) => {
+                let (_, slot) = self.slots.swap_remove(index);
+                slot.downcast().expect("slots are stored under their type")
+            }
+            None => Box::default(),
+        }
+    }
+
+    /// Keeps buffers for the next batch.
+    pub fn put<T: Default + Send + 'static>(&mut self, buffers: Box<T>) {
+        self.slots.push((TypeId::of::<T>(), buffers));
+    }
+}
+
+/// Counts and sizes of a built engine.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Rules held.
+    pub rules: usize,
+    /// Tables, tuples, partitions or trees: what a lookup may have to visit.
+    pub tables: usize,
+    /// Bytes of the packed rules themselves (value, mask, upper ends, rank).
+    pub rule_bytes: usize,
+    /// Bytes of everything else, spare room included.
+    pub index_bytes: usize,
+    /// More that the engine knows about itself, by name.
+    pub details: Vec<(&'static str, String)>,
+}
+
+impl Stats {
+    /// All bytes held.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.rule_bytes + self.index_bytes
+    }
+}
+
+/// What a lookup did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LookupTrace {
+    /// The tables looked at, in order.
+    pub probes: Vec<Probe>,
+    /// The tables that there are.
+    pub tables: usize,
+    /// The outcome.
+    pub winner: Winner,
+}
+
+/// One table that a lookup looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Probe {
+    /// Which table, in the engine's own numbering.
+    pub table: usize,
+    /// The key bits that the table looks at.
+    pub mask: Vec<u64>,
+    /// Rules in the table.
+    pub rules: usize,
+    /// The rules that were compared with the key, in order.
+    pub compared: Vec<RuleId>,
+    /// The best of them that matched.
+    pub winner: Winner,
+}

@@ -1,0 +1,291 @@
+//! What can go wrong, one enum for each class of operation.
+//!
+//! Every message says what was found, what was expected and where; readers of
+//! files add the line and the column.
+
+use thiserror::Error;
+
+use crate::schema::MatchKind;
+
+/// A list of fields is no schema.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// The list is empty.
+    #[error("a schema needs at least one field; this one has no field")]
+    NoFields,
+    /// The list is too long.
+    #[error("{found} fields; a schema has at most {limit}")]
+    TooManyFields {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// A name is empty or has a character that names may not have.
+    #[error(
+        "field {position} has the name {name:?}; a name is made of letters, digits, `_`, `-` and `.`"
+    )]
+    BadName {
+        /// The field's position, from 0.
+        position: usize,
+        /// Its name.
+        name: String,
+    },
+    /// A name means something else in rule files.
+    #[error("the field name `{name}` is reserved for rule files; choose another")]
+    ReservedName {
+        /// The name.
+        name: String,
+    },
+    /// Two fields have one name.
+    #[error("the field name `{name}` is there twice")]
+    RepeatedName {
+        /// The name.
+        name: String,
+    },
+    /// Two fields have one role.
+    #[error("fields `{first}` and `{second}` both have the role {role}; at most one may")]
+    RepeatedRole {
+        /// The role.
+        role: &'static str,
+        /// The first field that has it.
+        first: String,
+        /// The second.
+        second: String,
+    },
+    /// A width is out of bounds.
+    #[error("field `{field}` is {found} bits wide; expected 1 to {limit}")]
+    BadWidth {
+        /// The field.
+        field: String,
+        /// Its width.
+        found: u32,
+        /// The largest width.
+        limit: u32,
+    },
+    /// A way to write values does not go with the width.
+    #[error("field `{field}` is {width} bits wide and cannot be written as {format}")]
+    BadFormat {
+        /// The field.
+        field: String,
+        /// The format's name.
+        format: &'static str,
+        /// The field's width.
+        width: u32,
+    },
+    /// All fields together are too wide.
+    #[error("the fields have {found} bits together; a schema has at most {limit}")]
+    TooManyBits {
+        /// How many there are.
+        found: u32,
+        /// How many there may be.
+        limit: u32,
+    },
+}
+
+/// A list of matches is no rule of its schema.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum RuleError {
+    /// Not one match for each field.
+    #[error("{found} matches for a schema of {expected} fields")]
+    WrongFieldCount {
+        /// How many matches there are.
+        found: usize,
+        /// How many fields the schema has.
+        expected: usize,
+    },
+    /// A number does not fit its field.
+    #[error("{field}: {value} does not fit in {width} bits")]
+    ValueTooLarge {
+        /// The field.
+        field: String,
+        /// The number.
+        value: String,
+        /// The field's width.
+        width: u32,
+    },
+    /// A prefix is longer than its field.
+    #[error("{field}: prefix length /{length} is longer than the field's {width} bits")]
+    PrefixTooLong {
+        /// The field.
+        field: String,
+        /// The prefix length.
+        length: u32,
+        /// The field's width.
+        width: u32,
+    },
+    /// A range ends before it begins.
+    #[error("{field}: the range {low}-{high} is inverted; the lower end comes first")]
+    InvertedRange {
+        /// The field.
+        field: String,
+        /// The lower end.
+        low: String,
+        /// The upper end.
+        high: String,
+    },
+    /// The field's kind has no such match.
+    #[error("{field}: {found} is no {kind} match, and the schema allows no other here")]
+    WrongKind {
+        /// The field.
+        field: String,
+        /// The field's kind.
+        kind: MatchKind,
+        /// What was asked for.
+        found: String,
+    },
+    /// The id is the number that means "no rule".
+    #[error("rule id {number} is too large; the largest is {}", u32::MAX - 1)]
+    IdTooLarge {
+        /// The number.
+        number: u32,
+    },
+}
+
+/// A list of values is no header of its schema.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HeaderError {
+    /// Not one value for each field.
+    #[error("{found} values for a schema of {expected} fields")]
+    WrongFieldCount {
+        /// How many values there are.
+        found: usize,
+        /// How many fields the schema has.
+        expected: usize,
+    },
+    /// A number does not fit its field.
+    #[error("{field}: {value} does not fit in {width} bits")]
+    ValueTooLarge {
+        /// The field.
+        field: String,
+        /// The number.
+        value: String,
+        /// The field's width.
+        width: u32,
+    },
+    /// Packed words are not a whole number of keys.
+    #[error("{words} words are not a whole number of keys of {key_words} words")]
+    PartialKey {
+        /// How many words there are.
+        words: usize,
+        /// How many words a key has.
+        key_words: usize,
+    },
+}
+
+/// A rule set, or an engine for one, cannot be built.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No engine has that name.
+    #[error("there is no engine `{name}`; there are {known}")]
+    UnknownEngine {
+        /// The name.
+        name: String,
+        /// The engines that there are.
+        known: String,
+    },
+    /// The engine has no such option.
+    #[error("engine `{engine}` has no option `{option}`; it has {known}")]
+    UnknownOption {
+        /// The engine.
+        engine: String,
+        /// The option.
+        option: String,
+        /// The options that there are.
+        known: String,
+    },
+    /// An option's value is not one that it takes.
+    #[error("engine `{engine}`: {option}={value} is not {expected}")]
+    BadOption {
+        /// The engine.
+        engine: String,
+        /// The option.
+        option: String,
+        /// Its value.
+        value: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// An engine's description does not have the form `name:option=value`.
+    #[error("`{text}` is no engine; expected NAME or NAME:OPTION=VALUE:…")]
+    BadSpec {
+        /// The text.
+        text: String,
+    },
+    /// More rules than the caller allows.
+    #[error("{found} rules; the limit is {limit}")]
+    TooManyRules {
+        /// How many there are.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// More memory than the caller allows.
+    #[error("the engine needs {needed} bytes; the limit is {limit}")]
+    TooManyBytes {
+        /// How many are needed.
+        needed: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// The progress observer asked to stop.
+    #[error("stopped while {stage}, at {done} of {total}")]
+    Stopped {
+        /// What was going on.
+        stage: &'static str,
+        /// How far it was.
+        done: usize,
+        /// How far it had to go.
+        total: usize,
+    },
+}
+
+/// A transaction, or one rule of it, is refused. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum UpdateError {
+    /// The transaction's rules are packed for another schema.
+    #[error(
+        "change {change}: the rule belongs to schema `{found}`, the rules here to `{expected}`"
+    )]
+    WrongSchema {
+        /// The change's position in the transaction, from 0.
+        change: usize,
+        /// The rule's schema.
+        found: String,
+        /// The classifier's.
+        expected: String,
+    },
+    /// An insert of an id that is there.
+    #[error("change {change}: cannot insert rule {id}: a rule with that id is there already")]
+    DuplicateId {
+        /// The change's position in the transaction, from 0.
+        change: usize,
+        /// The rule's id.
+        id: u32,
+    },
+    /// A remove or modify of an id that is not there.
+    #[error("change {change}: cannot {operation} rule {id}: no rule has that id")]
+    UnknownId {
+        /// The change's position in the transaction, from 0.
+        change: usize,
+        /// `remove` or `modify`.
+        operation: &'static str,
+        /// The rule's id.
+        id: u32,
+    },
+    /// More rules than the caller allows.
+    #[error("change {change}: {found} rules; the limit is {limit}")]
+    TooManyRules {
+        /// The change's position in the transaction, from 0.
+        change: usize,
+        /// How many rules there would be.
+        found: usize,
+        /// How many there may be.
+        limit: usize,
+    },
+}

@@ -1,0 +1,215 @@
+//! Keys: headers packed into machine words.
+
+use std::sync::Arc;
+
+use crate::error::HeaderError;
+use crate::schema::Schema;
+
+/// Packed headers of one schema, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyVec {
+    schema: Arc<Schema>,
+    words: Vec<u64>,
+}
+
+impl KeyVec {
+    /// No keys yet.
+    #[must_use]
+    pub fn new(schema: &Arc<Schema>) -> KeyVec {
+        KeyVec {
+            schema: Arc::clone(schema),
+            words: Vec::new(),
+        }
+    }
+
+    /// Adopts words that are packed already; a whole number of keys.
+    ///
+    /// Bits outside of the fields must be zero; they would be carried along,
+    /// though no rule looks at them.
+    ///
+    /// # Errors
+    /// [`HeaderError::PartialKey`] when the words are not a multiple of
+    /// [`Schema::key_words`].
+    pub fn from_words(schema: &Arc<Schema>, words: Vec<u64>) -> Result<KeyVec, HeaderError> {
+        if !words.len().is_multiple_of(schema.key_words()) {
+            return Err(HeaderError::PartialKey {
+                words: words.len(),
+                key_words: schema.key_words(),
+            });
+        }
+        Ok(KeyVec {
+            schema: Arc::clone(schema),
+            words,
+        })
+    }
+
+    /// Packs one header: one value for each field, in order.
+    ///
+    /// # Errors
+    /// [`HeaderError`] when the number of values is not the schema's, or a
+    /// value does not fit its field; nothing is added then.
+    pub fn push(&mut self, values: &[u128]) -> Result<(), HeaderError> {
+        let schema = &self.schema;
+        if values.len() != schema.fields().len() {
+            return Err(HeaderError::WrongFieldCount {
+                found: values.len(),
+                expected: schema.fields().len(),
+            });
+        }
+        for (field, &value) in schema.fields().iter().zip(values) {
+            if value > field.max_value() {
+                return Err(HeaderError::ValueTooLarge {
+                    field: field.name().to_owned(),
+                    value: field.format().display(value).to_string(),
+                    width: field.width(),
+                });
+            }
+        }
+        let start = self.words.len();
+        self.words.resize(start + schema.key_words(), 0);
+        for (id, &value) in schema.field_ids().zip(values) {
+            schema.placement(id).set(&mut self.words[start..], value);
+        }
+        Ok(())
+    }
+
+    /// Adds a key that is packed already.
+    ///
+    /// # Panics
+    /// When the key's length is not [`Schema::key_words`].
+    pub fn push_key(&mut self, key: &[u64]) {
+        assert_eq!(
+            key.len(),
+            self.schema.key_words(),
+            "a key of another schema"
+        );
+        self.words.extend_from_slice(key);
+    }
+
+    /// The schema that the keys are packed for.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.len() / self.schema.key_words()
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The key at a position, as words.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn key(&self, index: usize) -> &[u64] {
+        let width = self.schema.key_words();
+        &self.words[index * width..(index + 1) * width]
+    }
+
+    /// The header at a position: one value for each field, in order.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn header(&self, index: usize) -> Vec<u128> {
+        unpack(&self.schema, self.key(index))
+    }
+
+    /// All keys as one batch.
+    #[must_use]
+    pub fn as_slice(&self) -> KeySlice<'_> {
+        KeySlice {
+            words: &self.words,
+            width: self.schema.key_words(),
+        }
+    }
+
+    /// Batches of at most `size` keys, in order.
+    ///
+    /// # Panics
+    /// When `size` is 0.
+    pub fn batches(&self, size: usize) -> impl Iterator<Item = KeySlice<'_>> {
+        let width = self.schema.key_words();
+        self.words
+            .chunks(size * width)
+            .map(move |words| KeySlice { words, width })
+    }
+
+    /// Removes all keys and keeps the memory.
+    pub fn clear(&mut self) {
+        self.words.clear();
+    }
+}
+
+/// Reads a packed key back: one value for each field, in order.
+#[must_use]
+pub fn unpack(schema: &Schema, key: &[u64]) -> Vec<u128> {
+    schema
+        .field_ids()
+        .map(|id| schema.placement(id).get(key))
+        .collect()
+}
+
+/// A batch of keys: borrowed words and their width.
+#[derive(Clone, Copy, Debug)]
+pub struct KeySlice<'a> {
+    words: &'a [u64],
+    width: usize,
+}
+
+impl<'a> KeySlice<'a> {
+    /// A batch over packed words; `width` is [`Schema::key_words`].
+    ///
+    /// # Panics
+    /// When `width` is 0 or the words are not a whole number of keys.
+    #[must_use]
+    pub fn new(words: &'a [u64], width: usize) -> KeySlice<'a> {
+        assert!(
+            width > 0 && words.len().is_multiple_of(width),
+            "part of a key"
+        );
+        KeySlice { words, width }
+    }
+
+    /// The number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words.len() / self.width
+    }
+
+    /// Whether there is no key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// Words of one key.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// The keys one by one.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u64]> + use<'a> {
+        self.words.chunks_exact(self.width)
+    }
+
+    /// The keys as rows of a width that is known when compiling.
+    ///
+    /// # Panics
+    /// When the width is not this batch's: the keys belong to another schema.
+    #[inline]
+    #[must_use]
+    pub fn rows<const W: usize>(&self) -> &'a [[u64; W]] {
+        assert_eq!(self.width, W, "keys of another schema");
+        self.words.as_chunks().0
+    }
+}

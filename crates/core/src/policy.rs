@@ -1,0 +1,531 @@
+//! Policies: one priority order over rules of one or more schemas.
+//!
+//! A firewall has IPv4 and IPv6 rules in one list. Their headers differ, so a
+//! *policy* keeps one [`RuleSet`] for each family, its *parts*, under one space
+//! of ids and priorities; a rule that says nothing about addresses stands in
+//! several parts under the same id. A header belongs to exactly one part, so
+//! the winner among its part's rules is the winner of the policy. For a single
+//! schema the policy has one part, and nothing else changes.
+//!
+//! A policy also carries what people call things: names of rules and actions.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::classifier::{BATCH, Classifier, Limits, Progress, Scratch};
+use crate::engine::EngineSpec;
+use crate::error::{BuildError, HeaderError, UpdateError};
+use crate::key::KeyVec;
+use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef, Winner};
+use crate::ruleset::{AddError, RuleSet};
+use crate::schema::Schema;
+use crate::transaction::Transaction;
+
+type FastMap<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
+
+/// One of a policy's families of headers, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PartId(u8);
+
+impl PartId {
+    /// The first part; the only one of a policy over a single schema.
+    pub const FIRST: PartId = PartId(0);
+
+    /// The part at a position.
+    ///
+    /// # Panics
+    /// When the position is above [`MAX_PARTS`].
+    #[must_use]
+    pub fn from_index(index: usize) -> PartId {
+        assert!(index < MAX_PARTS, "a policy has at most {MAX_PARTS} parts");
+        PartId(u8::try_from(index).expect("MAX_PARTS is small"))
+    }
+
+    /// The position.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// The most parts that a policy has.
+pub const MAX_PARTS: usize = 8;
+
+/// Rules of one or more schemas in one priority order, with their names.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    name: String,
+    parts: Vec<RuleSet>,
+    order: Vec<RuleId>,
+    positions: FastMap<RuleId, u32>,
+    actions: Vec<String>,
+    action_ids: FastMap<String, ActionId>,
+    names: FastMap<RuleId, Box<str>>,
+}
+
+impl Policy {
+    /// A policy over some schemas, without rules.
+    ///
+    /// # Panics
+    /// When there is no schema or more than [`MAX_PARTS`].
+    #[must_use]
+    pub fn new(name: &str, schemas: &[Arc<Schema>]) -> Policy {
+        assert!(
+            (1..=MAX_PARTS).contains(&schemas.len()),
+            "a policy has 1 to {MAX_PARTS} parts"
+        );
+        Policy {
+            name: name.to_owned(),
+            parts: schemas.iter().map(RuleSet::new).collect(),
+            order: Vec::new(),
+            positions: FastMap::default(),
+            actions: Vec::new(),
+            action_ids: FastMap::default(),
+            names: FastMap::default(),
+        }
+    }
+
+    /// A policy over one schema.
+    #[must_use]
+    pub fn single(schema: &Arc<Schema>) -> Policy {
+        Policy::new(schema.name(), std::slice::from_ref(schema))
+    }
+
+    /// A policy over IPv4 and IPv6 five-tuples, in this order of parts.
+    #[must_use]
+    pub fn dual_stack() -> Policy {
+        Policy::new(
+            Policy::DUAL_STACK,
+            &[Schema::ipv4_5tuple(), Schema::ipv6_5tuple()],
+        )
+    }
+
+    /// The name of dual-stack policies in rule files.
+    pub const DUAL_STACK: &'static str = "dual-5tuple";
+
+    /// The schema's name, or that of the combination.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The parts' rules.
+    #[must_use]
+    pub fn parts(&self) -> &[RuleSet] {
+        &self.parts
+    }
+
+    /// One part's rules.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn part(&self, part: PartId) -> &RuleSet {
+        &self.parts[part.index()]
+    }
+
+    /// The parts' ids, in order.
+    pub fn part_ids(&self) -> impl ExactSizeIterator<Item = PartId> + use<> {
+        (0..u8::try_from(self.parts.len()).expect("at most MAX_PARTS")).map(PartId)
+    }
+
+    /// The parts' schemas, in order.
+    pub fn schemas(&self) -> impl ExactSizeIterator<Item = &Arc<Schema>> {
+        self.parts.iter().map(RuleSet::schema)
+    }
+
+    /// The number of rules; one that stands in several parts counts once.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// Whether there is no rule.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The rules' ids in the order in which they were added: file order.
+    #[must_use]
+    pub fn ids(&self) -> &[RuleId] {
+        &self.order
+    }
+
+    /// A rule's position in file order, if there is a rule with that id.
+    #[must_use]
+    pub fn position(&self, id: RuleId) -> Option<usize> {
+        self.positions.get(&id).map(|&position| position as usize)
+    }
+
+    /// The rule with that id in each part where it stands.
+    pub fn rule(&self, id: RuleId) -> impl Iterator<Item = (PartId, RuleRef<'_>)> {
+        self.part_ids()
+            .filter_map(move |part| self.part(part).get(id).map(|rule| (part, rule)))
+    }
+
+    /// The id of the action of that name; a new one if the name is new.
+    pub fn action(&mut self, name: &str) -> ActionId {
+        if let Some(&id) = self.action_ids.get(name) {
+            return id;
+        }
+        let id = ActionId(u32::try_from(self.actions.len()).expect("fewer actions than rules"));
+        self.actions.push(name.to_owned());
+        self.action_ids.insert(name.to_owned(), id);
+        id
+    }
+
+    /// An action's name, if it has one.
+    #[must_use]
+    pub fn action_name(&self, id: ActionId) -> Option<&str> {
+        self.actions.get(id.0 as usize).map(String::as_str)
+    }
+
+    /// A rule's name, if it has one.
+    #[must_use]
+    pub fn rule_name(&self, id: RuleId) -> Option<&str> {
+        self.names.get(&id).map(AsRef::as_ref)
+    }
+
+    /// Names a rule.
+    pub fn set_rule_name(&mut self, id: RuleId, name: &str) {
+        self.names.insert(id, name.into());
+    }
+
+    /// Adds a rule: its matches in each part where it stands.
+    ///
+    /// # Errors
+    /// [`AddError`] when the matches are no rule of the part's schema, or the
+    /// id is taken, in whatever part; nothing is added then.
+    ///
+    /// # Panics
+    /// When no part is given, or one that is not there or is given twice.
+    pub fn add(
+        &mut self,
+        id: RuleId,
+        priority: Priority,
+        action: ActionId,
+        matches: &[(PartId, &[FieldMatch])],
+    ) -> Result<(), AddError> {
+        assert!(!matches.is_empty(), "a rule stands in at least one part");
+        if self.positions.contains_key(&id) {
+            return Err(AddError::Update(UpdateError::DuplicateId {
+                change: 0,
+                id: id.get(),
+            }));
+        }
+        // Check the later parts before the first is touched.
+        for (part, matches) in &matches[1..] {
+            let schema = Arc::clone(self.part(*part).schema());
+            crate::rule::Rule::new(&schema, id, priority, action, matches)
+                .map_err(AddError::Rule)?;
+        }
+        for (part, matches) in matches {
+            self.parts[part.index()].add(id, priority, action, matches)?;
+        }
+        let position = u32::try_from(self.order.len()).expect("fewer rules than ids");
+        self.positions.insert(id, position);
+        self.order.push(id);
+        Ok(())
+    }
+
+    /// Makes room for that many more rules.
+    pub fn reserve(&mut self, rules: usize) {
+        self.order.reserve(rules);
+        self.positions.reserve(rules);
+        if let [only] = self.parts.as_mut_slice() {
+            only.reserve(rules);
+        }
+    }
+
+    /// Builds an engine for each part.
+    ///
+    /// # Errors
+    /// The first part's [`BuildError`].
+    pub fn build(
+        &self,
+        spec: &EngineSpec,
+        limits: &Limits,
+        progress: &mut dyn Progress,
+    ) -> Result<PolicyClassifier, BuildError> {
+        limits.check_rules(self.len())?;
+        let parts = self
+            .parts
+            .iter()
+            .map(|rules| spec.build(rules, limits, progress));
+        Ok(PolicyClassifier {
+            parts: parts.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl From<RuleSet> for Policy {
+    /// The policy with this one part.
+    fn from(rules: RuleSet) -> Policy {
+        let mut policy = Policy::single(rules.schema());
+        policy.order = rules.iter().map(|rule| rule.id()).collect();
+        policy.positions = (0..).zip(&policy.order).map(|(i, &id)| (id, i)).collect();
+        policy.parts = vec![rules];
+        policy
+    }
+}
+
+/// Headers for a policy, in order, each of one part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyTrace {
+    parts: Vec<KeyVec>,
+    /// The part of each header; empty while there is one part only.
+    order: Vec<PartId>,
+}
+
+impl PolicyTrace {
+    /// No headers yet, for parts with these schemas.
+    #[must_use]
+    pub fn new<'a>(schemas: impl Iterator<Item = &'a Arc<Schema>>) -> PolicyTrace {
+        PolicyTrace {
+            parts: schemas.map(KeyVec::new).collect(),
+            order: Vec::new(),
+        }
+    }
+
+    /// Adds a header: one value for each field of the part's schema.
+    ///
+    /// # Errors
+    /// [`HeaderError`]; nothing is added then.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    pub fn push(&mut self, part: PartId, values: &[u128]) -> Result<(), HeaderError> {
+        self.parts[part.index()].push(values)?;
+        self.record(part);
+        Ok(())
+    }
+
+    /// Adds a header that is packed already.
+    ///
+    /// # Panics
+    /// When there is no such part or the key is of another width.
+    pub fn push_key(&mut self, part: PartId, key: &[u64]) {
+        self.parts[part.index()].push_key(key);
+        self.record(part);
+    }
+
+    fn record(&mut self, part: PartId) {
+        if self.parts.len() > 1 {
+            self.order.push(part);
+        }
+    }
+
+    /// The number of headers.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.parts.iter().map(KeyVec::len).sum()
+    }
+
+    /// Whether there is no header.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.parts.iter().all(KeyVec::is_empty)
+    }
+
+    /// One part's keys, in order.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn part(&self, part: PartId) -> &KeyVec {
+        &self.parts[part.index()]
+    }
+
+    /// Part and key of each header, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (PartId, &[u64])> {
+        let mut rows = vec![0; self.parts.len()];
+        (0..self.len()).map(move |index| {
+            let part = self.part_of(index);
+            let row: &mut usize = &mut rows[part.index()];
+            let key = self.parts[part.index()].key(*row);
+            *row += 1;
+            (part, key)
+        })
+    }
+
+    /// The part of the header at a position.
+    ///
+    /// # Panics
+    /// When there is no such header.
+    #[must_use]
+    pub fn part_of(&self, index: usize) -> PartId {
+        if self.parts.len() == 1 {
+            PartId::FIRST
+        } else {
+            self.order[index]
+        }
+    }
+}
+
+impl From<KeyVec> for PolicyTrace {
+    /// The trace of these keys alone.
+    fn from(keys: KeyVec) -> PolicyTrace {
+        PolicyTrace {
+            parts: vec![keys],
+            order: Vec::new(),
+        }
+    }
+}
+
+/// A change to a policy's rules.
+#[derive(Clone, Debug)]
+pub enum PolicyChange<'a> {
+    /// Adds a rule: one view for each part where it stands, with one id.
+    Insert(Vec<(PartId, RuleRef<'a>)>),
+    /// Removes the rule with an id from wherever it stands.
+    Remove(RuleId),
+    /// Replaces the rule with the same id; it may stand in other parts then.
+    Modify(Vec<(PartId, RuleRef<'a>)>),
+}
+
+/// An engine for each part of a policy.
+pub struct PolicyClassifier {
+    parts: Vec<Box<dyn Classifier>>,
+}
+
+impl PolicyClassifier {
+    /// The classifier of one part.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn part(&self, part: PartId) -> &dyn Classifier {
+        self.parts[part.index()].as_ref()
+    }
+
+    /// All parts' classifiers.
+    #[must_use]
+    pub fn parts(&self) -> &[Box<dyn Classifier>] {
+        &self.parts
+    }
+
+    /// The same, to change.
+    pub fn parts_mut(&mut self) -> &mut [Box<dyn Classifier>] {
+        &mut self.parts
+    }
+
+    /// Looks a trace up, in batches of [`BATCH`].
+    ///
+    /// # Panics
+    /// When the trace has other parts than the policy, or `winners` another
+    /// length.
+    pub fn classify(&self, trace: &PolicyTrace, winners: &mut [Winner], scratch: &mut Scratch) {
+        assert_eq!(
+            trace.parts.len(),
+            self.parts.len(),
+            "a trace of another policy"
+        );
+        assert_eq!(trace.len(), winners.len(), "one winner for each header");
+        let found: Vec<Vec<Winner>> = self
+            .parts
+            .iter()
+            .zip(&trace.parts)
+            .map(|(classifier, keys)| {
+                let mut found = vec![Winner::MISS; keys.len()];
+                for (keys, found) in keys.batches(BATCH).zip(found.chunks_mut(BATCH)) {
+                    classifier.classify_batch(keys, found, scratch);
+                }
+                found
+            })
+            .collect();
+        let mut rows = vec![0; found.len()];
+        for (index, winner) in winners.iter_mut().enumerate() {
+            let part = trace.part_of(index).index();
+            *winner = found[part][rows[part]];
+            rows[part] += 1;
+        }
+    }
+
+    /// Makes all changes, in order and in all parts, or none.
+    ///
+    /// # Errors
+    /// [`UpdateError`] names the change that cannot be made and why.
+    ///
+    /// # Panics
+    /// When the engine takes no updates, or the rules of one change have
+    /// different ids or no part.
+    pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
+        let mut transactions: Vec<Transaction<'_>> = vec![Transaction::new(); self.parts.len()];
+        // For each id, the parts where it stands once earlier changes are made.
+        let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
+        for (index, change) in changes.iter().enumerate() {
+            let (id, rules): (RuleId, &[(PartId, RuleRef<'_>)]) = match change {
+                PolicyChange::Remove(id) => (*id, &[]),
+                PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => {
+                    (rules[0].1.id(), rules)
+                }
+            };
+            assert!(
+                rules.iter().all(|(_, rule)| rule.id() == id),
+                "one change, one id"
+            );
+            let before = match standing.get(&id) {
+                Some(parts) => parts.clone(),
+                None => self.dynamic().map(|part| part.contains(id)).collect(),
+            };
+            let present = before.contains(&true);
+            match change {
+                PolicyChange::Insert(_) if present => {
+                    return Err(UpdateError::DuplicateId {
+                        change: index,
+                        id: id.get(),
+                    });
+                }
+                PolicyChange::Remove(_) if !present => {
+                    return Err(UpdateError::UnknownId {
+                        change: index,
+                        operation: "remove",
+                        id: id.get(),
+                    });
+                }
+                PolicyChange::Modify(_) if !present => {
+                    return Err(UpdateError::UnknownId {
+                        change: index,
+                        operation: "modify",
+                        id: id.get(),
+                    });
+                }
+                _ => {}
+            }
+            let mut after = vec![false; self.parts.len()];
+            for (part, rule) in rules {
+                after[part.index()] = true;
+                let transaction = &mut transactions[part.index()];
+                if before[part.index()] {
+                    transaction.modify(*rule);
+                } else {
+                    transaction.insert(*rule);
+                }
+            }
+            for (part, transaction) in transactions.iter_mut().enumerate() {
+                if before[part] && !after[part] {
+                    transaction.remove(id);
+                }
+            }
+            standing.insert(id, after);
+        }
+        for (part, transaction) in self.dynamic().zip(&transactions) {
+            part.check(transaction)?;
+        }
+        for (part, transaction) in self.parts.iter_mut().zip(&transactions) {
+            let part = part.as_dynamic().expect(STATIC_ENGINE);
+            part.apply(transaction).expect("checked before");
+        }
+        Ok(())
+    }
+
+    fn dynamic(&self) -> impl Iterator<Item = &dyn crate::classifier::DynamicClassifier> {
+        self.parts
+            .iter()
+            .map(|part| part.dynamic().expect(STATIC_ENGINE))
+    }
+}
+
+const STATIC_ENGINE: &str = "the policy was built with an engine that takes no updates";

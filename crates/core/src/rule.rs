@@ -1,0 +1,756 @@
+//! Rules: one match per field, a priority, an action; packed into words.
+//!
+//! A rule is written as a list of [`FieldMatch`]es and held *packed*, in the
+//! layout of its schema ([`Schema::rule_words`]):
+//!
+//! ```text
+//! | value: key_words | mask: key_words | high: high_words |
+//! ```
+//!
+//! A key can match only if `(key ^ value) & mask` is zero. For exact, prefix
+//! and ternary fields that is the whole test. A range is never expanded: its
+//! lower end stands in `value`, its upper end in `high`, and `mask` covers the
+//! bits that all its values share, the longest prefix that contains it ([TM19]
+//! §III.A). So hashing engines use `value` and `mask` alone and check the true
+//! range on the few rules that are left.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::RuleError;
+use crate::schema::{Field, FieldId, MatchKind, Schema};
+use crate::schema::{low_ones, prefix_mask};
+
+/// Names a rule. Two rules of one rule set never share an id; at equal
+/// priority the lower id wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RuleId(u32);
+
+impl RuleId {
+    /// The largest id. The number above it is kept to mean "no rule".
+    pub const MAX: RuleId = RuleId(u32::MAX - 1);
+
+    /// The id of that number.
+    ///
+    /// # Errors
+    /// [`RuleError::IdTooLarge`] for `u32::MAX`.
+    pub fn new(number: u32) -> Result<RuleId, RuleError> {
+        if number > RuleId::MAX.0 {
+            return Err(RuleError::IdTooLarge { number });
+        }
+        Ok(RuleId(number))
+    }
+
+    /// The id of a position in a list.
+    ///
+    /// # Panics
+    /// When the position is above [`RuleId::MAX`]: no list in memory is that
+    /// long.
+    #[must_use]
+    pub fn from_index(index: usize) -> RuleId {
+        let number = u32::try_from(index).expect("more rules than ids");
+        RuleId::new(number).expect("more rules than ids")
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(self) -> u32 {
+        self.0
+    }
+
+    /// The number as an index.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// How much a rule counts against others: the higher wins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Priority(pub u32);
+
+impl fmt::Display for Priority {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// What to do with a header that a rule wins: an index into a table of the
+/// user's. Classifiers carry it and never look inside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ActionId(pub u32);
+
+/// The outcome of a lookup, packed so that the better of two is the smaller
+/// number: the inverted priority above the rule id, all ones for a miss.
+///
+/// The order is total: highest priority first, then lowest id, and any rule
+/// beats a miss.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Winner(u64);
+
+impl Winner {
+    /// No rule matches.
+    pub const MISS: Winner = Winner(u64::MAX);
+
+    /// A rule wins.
+    #[must_use]
+    pub fn new(priority: Priority, id: RuleId) -> Winner {
+        Winner((u64::from(u32::MAX - priority.0) << 32) | u64::from(id.0))
+    }
+
+    /// Whether this outcome is strictly better than the other.
+    #[inline]
+    #[must_use]
+    pub fn beats(self, other: Winner) -> bool {
+        self.0 < other.0
+    }
+
+    /// The better of two outcomes.
+    #[inline]
+    #[must_use]
+    pub fn or(self, other: Winner) -> Winner {
+        Winner(self.0.min(other.0))
+    }
+
+    /// Whether no rule matches.
+    #[inline]
+    #[must_use]
+    pub fn is_miss(self) -> bool {
+        self == Winner::MISS
+    }
+
+    /// The packed number; the smaller is the better.
+    #[inline]
+    #[must_use]
+    pub fn rank(self) -> u64 {
+        self.0
+    }
+
+    /// The winning rule, or `None` on a miss.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // the low half is the id
+    pub fn rule(self) -> Option<RuleId> {
+        (!self.is_miss()).then_some(RuleId(self.0 as u32))
+    }
+
+    /// The winning rule's priority, or `None` on a miss.
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation)] // the high half is the priority
+    pub fn priority(self) -> Option<Priority> {
+        (!self.is_miss()).then_some(Priority(u32::MAX - (self.0 >> 32) as u32))
+    }
+}
+
+impl fmt::Debug for Winner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.rule(), self.priority()) {
+            (Some(id), Some(priority)) => write!(f, "rule {id} (priority {priority})"),
+            _ => f.write_str("miss"),
+        }
+    }
+}
+
+/// What a rule demands of one field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldMatch {
+    /// Any value: a wildcard.
+    Any,
+    /// This value.
+    Exact(u128),
+    /// The values that share the leading `length` bits with `value`. Bits of
+    /// `value` beyond them are ignored.
+    Prefix {
+        /// Any member of the prefix.
+        value: u128,
+        /// The number of leading bits, at most the field's width.
+        length: u32,
+    },
+    /// The values from `low` to `high`, both included.
+    Range {
+        /// The smallest value that matches.
+        low: u128,
+        /// The largest value that matches.
+        high: u128,
+    },
+    /// The values that agree with `value` on the bits of `mask`. Bits of
+    /// `value` outside it are ignored.
+    Ternary {
+        /// Any member.
+        value: u128,
+        /// The bits that must agree.
+        mask: u128,
+    },
+}
+
+/// A match in the form that is packed.
+struct PackedMatch {
+    value: u128,
+    mask: u128,
+    high: u128,
+}
+
+impl FieldMatch {
+    fn pack(&self, field: &Field) -> Result<PackedMatch, RuleError> {
+        self.check(field)?;
+        let width = field.width();
+        let full = field.max_value();
+        // As ends of an interval, where it is one.
+        let ends = match *self {
+            FieldMatch::Any => Some((0, full)),
+            FieldMatch::Exact(value) => Some((value, value)),
+            FieldMatch::Prefix { value, length } => {
+                let mask = prefix_mask(width, length);
+                Some((value & mask, (value & mask) | (full & !mask)))
+            }
+            FieldMatch::Range { low, high } => Some((low, high)),
+            FieldMatch::Ternary { value, mask } => {
+                let free = full & !mask;
+                // The mask is a prefix when the free bits are the low ones.
+                (free & free.wrapping_add(1) == 0).then_some((value & mask, (value & mask) | free))
+            }
+        };
+        let wrong_kind = || RuleError::WrongKind {
+            field: field.name().to_owned(),
+            kind: field.kind(),
+            found: self.describe(field),
+        };
+        match (field.kind(), ends) {
+            (MatchKind::Range, Some((low, high))) => Ok(PackedMatch {
+                value: low,
+                mask: shared_prefix_mask(low, high, width),
+                high,
+            }),
+            (MatchKind::Range, None) => Err(wrong_kind()),
+            (MatchKind::Ternary, None) => match *self {
+                FieldMatch::Ternary { value, mask } => Ok(PackedMatch {
+                    value: value & mask,
+                    mask,
+                    high: 0,
+                }),
+                _ => unreachable!("only a ternary match is no interval"),
+            },
+            (_, None) => Err(wrong_kind()),
+            (kind, Some((low, high))) => {
+                let mask = shared_prefix_mask(low, high, width);
+                let is_prefix = low & !mask == 0 && high == low | (full & !mask);
+                let allowed = kind != MatchKind::Exact || mask == full || mask == 0;
+                if !is_prefix || !allowed {
+                    return Err(wrong_kind());
+                }
+                Ok(PackedMatch {
+                    value: low,
+                    mask,
+                    high: 0,
+                })
+            }
+        }
+    }
+
+    /// Checks that every number fits the field.
+    fn check(&self, field: &Field) -> Result<(), RuleError> {
+        let too_large = |value: u128| RuleError::ValueTooLarge {
+            field: field.name().to_owned(),
+            value: field.format().display(value).to_string(),
+            width: field.width(),
+        };
+        let values = match *self {
+            FieldMatch::Any => [0, 0],
+            FieldMatch::Exact(value) => [value, 0],
+            FieldMatch::Prefix { value, length } => {
+                if length > field.width() {
+                    return Err(RuleError::PrefixTooLong {
+                        field: field.name().to_owned(),
+                        length,
+                        width: field.width(),
+                    });
+                }
+                [value, 0]
+            }
+            FieldMatch::Range { low, high } => {
+                if low > high {
+                    return Err(RuleError::InvertedRange {
+                        field: field.name().to_owned(),
+                        low: field.format().display(low).to_string(),
+                        high: field.format().display(high).to_string(),
+                    });
+                }
+                [low, high]
+            }
+            FieldMatch::Ternary { value, mask } => [value, mask],
+        };
+        match values.into_iter().find(|&value| value > field.max_value()) {
+            Some(value) => Err(too_large(value)),
+            None => Ok(()),
+        }
+    }
+
+    /// The match as people write it: `*`, `10.0.0.0/8`, `80`, `1024-65535`,
+    /// `0x10&0xf0`.
+    #[must_use]
+    pub fn describe(&self, field: &Field) -> String {
+        let show = |value| field.format().display(value);
+        match *self {
+            FieldMatch::Any => "*".to_owned(),
+            FieldMatch::Exact(value) => show(value).to_string(),
+            FieldMatch::Prefix { value, length } => format!("{}/{length}", show(value)),
+            FieldMatch::Range { low, high } => format!("{}-{}", show(low), show(high)),
+            FieldMatch::Ternary { value, mask } => format!("{value:#x}&{mask:#x}"),
+        }
+    }
+}
+
+/// The leading bits that `low` and `high` share, as a mask.
+fn shared_prefix_mask(low: u128, high: u128, width: u32) -> u128 {
+    let differing = 128 - (low ^ high).leading_zeros();
+    low_ones(width) & !low_ones(differing)
+}
+
+/// A rule that owns its words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    schema: Arc<Schema>,
+    id: RuleId,
+    priority: Priority,
+    action: ActionId,
+    words: Box<[u64]>,
+}
+
+impl Rule {
+    /// Packs a rule: one match for each field of the schema, in order.
+    ///
+    /// # Errors
+    /// [`RuleError`] when the number of matches is not the schema's, or a match
+    /// does not fit its field's width or kind. Matches that mean the same are
+    /// interchangeable: a range field takes a prefix, a prefix field a range
+    /// that is one.
+    pub fn new(
+        schema: &Arc<Schema>,
+        id: RuleId,
+        priority: Priority,
+        action: ActionId,
+        matches: &[FieldMatch],
+    ) -> Result<Rule, RuleError> {
+        let mut words = vec![0; schema.rule_words()].into_boxed_slice();
+        pack_into(schema, matches, &mut words)?;
+        Ok(Rule {
+            schema: Arc::clone(schema),
+            id,
+            priority,
+            action,
+            words,
+        })
+    }
+
+    /// The rule as a view.
+    #[must_use]
+    pub fn view(&self) -> RuleRef<'_> {
+        RuleRef {
+            schema: &self.schema,
+            id: self.id,
+            priority: self.priority,
+            action: self.action,
+            words: &self.words,
+        }
+    }
+}
+
+/// Packs matches into zeroed words of length [`Schema::rule_words`].
+pub(crate) fn pack_into(
+    schema: &Schema,
+    matches: &[FieldMatch],
+    words: &mut [u64],
+) -> Result<(), RuleError> {
+    if matches.len() != schema.fields().len() {
+        return Err(RuleError::WrongFieldCount {
+            found: matches.len(),
+            expected: schema.fields().len(),
+        });
+    }
+    let (value, rest) = words.split_at_mut(schema.key_words());
+    let (mask, high) = rest.split_at_mut(schema.key_words());
+    let mut ranges = schema.range_fields().iter();
+    for (id, wanted) in schema.field_ids().zip(matches) {
+        let field = schema.field(id);
+        let packed = wanted.pack(field)?;
+        schema.placement(id).set(value, packed.value);
+        schema.placement(id).set(mask, packed.mask);
+        if field.kind() == MatchKind::Range {
+            let range = ranges.next().expect("one entry for each range field");
+            range.high.set(high, packed.high);
+        }
+    }
+    Ok(())
+}
+
+/// A borrowed rule. Cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleRef<'a> {
+    pub(crate) schema: &'a Arc<Schema>,
+    pub(crate) id: RuleId,
+    pub(crate) priority: Priority,
+    pub(crate) action: ActionId,
+    pub(crate) words: &'a [u64],
+}
+
+impl<'a> RuleRef<'a> {
+    /// The schema that the rule is packed for.
+    #[must_use]
+    pub fn schema(&self) -> &'a Arc<Schema> {
+        self.schema
+    }
+
+    /// The rule's id.
+    #[must_use]
+    pub fn id(&self) -> RuleId {
+        self.id
+    }
+
+    /// The rule's priority.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.priority
+    }
+
+    /// The rule's action.
+    #[must_use]
+    pub fn action(&self) -> ActionId {
+        self.action
+    }
+
+    /// The outcome of a lookup that this rule wins.
+    #[must_use]
+    pub fn winner(&self) -> Winner {
+        Winner::new(self.priority, self.id)
+    }
+
+    /// All packed words: value, mask, high.
+    #[must_use]
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
+    /// The bits that a matching key has under [`mask`](Self::mask), and the
+    /// lower ends of ranges.
+    #[must_use]
+    pub fn value(&self) -> &'a [u64] {
+        &self.words[..self.schema.key_words()]
+    }
+
+    /// The bits that every matching key shares: the rule's tuple.
+    #[must_use]
+    pub fn mask(&self) -> &'a [u64] {
+        &self.words[self.schema.key_words()..2 * self.schema.key_words()]
+    }
+
+    /// The upper ends of ranges.
+    #[must_use]
+    pub fn high(&self) -> &'a [u64] {
+        &self.words[2 * self.schema.key_words()..]
+    }
+
+    /// What the rule demands of a field, in the simplest form that says it.
+    #[must_use]
+    pub fn field(&self, id: FieldId) -> FieldMatch {
+        let field = self.schema.field(id);
+        let placement = self.schema.placement(id);
+        let value = placement.get(self.value());
+        let mask = placement.get(self.mask());
+        let full = field.max_value();
+        match field.kind() {
+            MatchKind::Range => {
+                let (low, high) = self.ends(id);
+                match (low, high) {
+                    (0, high) if high == full => FieldMatch::Any,
+                    (low, high) if low == high => FieldMatch::Exact(low),
+                    (low, high) => FieldMatch::Range { low, high },
+                }
+            }
+            _ if mask == 0 => FieldMatch::Any,
+            _ if mask == full => FieldMatch::Exact(value),
+            MatchKind::Prefix => FieldMatch::Prefix {
+                value,
+                length: mask.count_ones(),
+            },
+            MatchKind::Ternary | MatchKind::Exact => FieldMatch::Ternary { value, mask },
+        }
+    }
+
+    /// What the rule demands of each field, in order.
+    #[must_use]
+    pub fn fields(&self) -> Vec<FieldMatch> {
+        self.schema.field_ids().map(|id| self.field(id)).collect()
+    }
+
+    /// The smallest and the largest value of a field that the rule admits.
+    ///
+    /// For a ternary field every admitted value lies between the two, but not
+    /// every value between them is admitted.
+    #[must_use]
+    pub fn ends(&self, id: FieldId) -> (u128, u128) {
+        let field = self.schema.field(id);
+        let placement = self.schema.placement(id);
+        let low = placement.get(self.value());
+        let range = self.schema.range_fields().iter().find(|r| r.field == id);
+        match range {
+            Some(range) => (low, range.high.get(self.high())),
+            None => {
+                let mask = placement.get(self.mask());
+                (low, low | (field.max_value() & !mask))
+            }
+        }
+    }
+
+    /// Whether the rule matches a key of its schema.
+    #[must_use]
+    pub fn matches(&self, key: &[u64]) -> bool {
+        let differs = |((key, value), mask): ((&u64, &u64), &u64)| (key ^ value) & mask != 0;
+        if key.iter().zip(self.value()).zip(self.mask()).any(differs) {
+            return false;
+        }
+        self.schema
+            .range_fields()
+            .iter()
+            .all(|range| range.contains(key, self.value(), self.high()))
+    }
+
+    /// Whether some key matches both rules, which must share a schema.
+    #[must_use]
+    pub fn overlaps(&self, other: &RuleRef<'_>) -> bool {
+        let masks = self.mask().iter().zip(other.mask());
+        let values = self.value().iter().zip(other.value());
+        let mut pairs = values.zip(masks);
+        if pairs.any(|((a, b), (ma, mb))| (a ^ b) & ma & mb != 0) {
+            return false;
+        }
+        self.schema.range_fields().iter().all(|range| {
+            let (low_a, high_a) = (range.key.get(self.value()), range.high.get(self.high()));
+            let (low_b, high_b) = (range.key.get(other.value()), range.high.get(other.high()));
+            low_a <= high_b && low_b <= high_a
+        })
+    }
+
+    /// Whether every key that matches `other` matches this rule too. The rules
+    /// must share a schema.
+    #[must_use]
+    pub fn covers(&self, other: &RuleRef<'_>) -> bool {
+        let masks = self.mask().iter().zip(other.mask());
+        let values = self.value().iter().zip(other.value());
+        let mut pairs = values.zip(masks);
+        if pairs.any(|((a, b), (ma, mb))| ma & !mb != 0 || (a ^ b) & ma != 0) {
+            return false;
+        }
+        self.schema.range_fields().iter().all(|range| {
+            range.key.get(self.value()) <= range.key.get(other.value())
+                && range.high.get(other.high()) <= range.high.get(self.high())
+        })
+    }
+
+    /// A copy that owns its words.
+    #[must_use]
+    pub fn to_rule(&self) -> Rule {
+        Rule {
+            schema: Arc::clone(self.schema),
+            id: self.id,
+            priority: self.priority,
+            action: self.action,
+            words: self.words.into(),
+        }
+    }
+}
+
+impl fmt::Display for RuleRef<'_> {
+    /// `src=10.0.0.0/8 dport=80`, wildcards left out; `any` for a rule that
+    /// demands nothing.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for id in self.schema.field_ids() {
+            let wanted = self.field(id);
+            if wanted != FieldMatch::Any {
+                let field = self.schema.field(id);
+                write!(f, "{separator}{}={}", field.name(), wanted.describe(field))?;
+                separator = " ";
+            }
+        }
+        if separator.is_empty() {
+            f.write_str("any")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::KeyVec;
+
+    fn field(kind: MatchKind) -> Field {
+        Field::new("f", 8, kind)
+    }
+
+    #[test]
+    fn winners_order_by_priority_then_id() {
+        let winner = |p, id| Winner::new(Priority(p), RuleId::new(id).unwrap());
+        assert!(winner(2, 9).beats(winner(1, 0)));
+        assert!(winner(1, 0).beats(winner(1, 1)));
+        assert!(!winner(1, 1).beats(winner(1, 1)));
+        assert!(winner(0, u32::MAX - 1).beats(Winner::MISS));
+        assert_eq!(winner(7, 3).rule().map(RuleId::get), Some(3));
+        assert_eq!(winner(7, 3).priority(), Some(Priority(7)));
+        assert_eq!(Winner::MISS.rule(), None);
+        assert!(RuleId::new(u32::MAX).is_err());
+    }
+
+    #[test]
+    fn kinds_take_what_means_the_same_and_refuse_the_rest() {
+        use FieldMatch::{Any, Exact, Prefix, Range, Ternary};
+        use MatchKind as K;
+        let all = [K::Exact, K::Prefix, K::Range, K::Ternary];
+        let cases: [(FieldMatch, &[K]); 8] = [
+            (Any, &all),
+            (Exact(7), &all),
+            (
+                Prefix {
+                    value: 0xa0,
+                    length: 8,
+                },
+                &all,
+            ),
+            (
+                Prefix {
+                    value: 0xa0,
+                    length: 3,
+                },
+                &[K::Prefix, K::Range, K::Ternary],
+            ),
+            (
+                Range {
+                    low: 0xa0,
+                    high: 0xbf,
+                },
+                &[K::Prefix, K::Range, K::Ternary],
+            ),
+            (Range { low: 9, high: 10 }, &[K::Range]),
+            (
+                Ternary {
+                    value: 0xa0,
+                    mask: 0xe0,
+                },
+                &[K::Prefix, K::Range, K::Ternary],
+            ),
+            (Ternary { value: 1, mask: 1 }, &[K::Ternary]),
+        ];
+        for (wanted, allowed) in cases {
+            for kind in all {
+                let schema = Schema::new("t", vec![field(kind)]).unwrap();
+                let rule = Rule::new(
+                    &schema,
+                    RuleId::from_index(0),
+                    Priority(1),
+                    ActionId(0),
+                    &[wanted],
+                );
+                assert_eq!(
+                    rule.is_ok(),
+                    allowed.contains(&kind),
+                    "{wanted:?} as {kind}"
+                );
+                let Ok(rule) = rule else { continue };
+                for value in 0..=255u128 {
+                    let expected = match wanted {
+                        Any => true,
+                        Exact(v) => v == value,
+                        Prefix { value: v, length } => {
+                            length == 0 || v >> (8 - length) == value >> (8 - length)
+                        }
+                        Range { low, high } => (low..=high).contains(&value),
+                        Ternary { value: v, mask } => (v ^ value) & mask == 0,
+                    };
+                    let mut keys = KeyVec::new(&schema);
+                    keys.push(&[value]).unwrap();
+                    assert_eq!(
+                        rule.view().matches(keys.key(0)),
+                        expected,
+                        "{wanted:?} {value}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_must_fit() {
+        let schema = Schema::new("t", vec![field(MatchKind::Range)]).unwrap();
+        let build = |wanted| {
+            Rule::new(
+                &schema,
+                RuleId::from_index(0),
+                Priority(1),
+                ActionId(0),
+                &[wanted],
+            )
+            .unwrap_err()
+            .to_string()
+        };
+        assert!(build(FieldMatch::Exact(256)).contains("8 bits"));
+        assert!(build(FieldMatch::Range { low: 9, high: 8 }).contains("9"));
+        assert!(
+            build(FieldMatch::Prefix {
+                value: 0,
+                length: 9
+            })
+            .contains("/9")
+        );
+    }
+
+    #[test]
+    fn overlap_and_cover_agree_with_enumeration() {
+        let schema = Schema::new(
+            "t",
+            vec![
+                Field::new("r", 3, MatchKind::Range),
+                Field::new("t", 2, MatchKind::Ternary),
+            ],
+        )
+        .unwrap();
+        let mut rules = Vec::new();
+        for low in 0..8 {
+            for high in low..8 {
+                for (value, mask) in [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1)] {
+                    let matches = [
+                        FieldMatch::Range { low, high },
+                        FieldMatch::Ternary { value, mask },
+                    ];
+                    let id = RuleId::from_index(rules.len());
+                    rules.push(Rule::new(&schema, id, Priority(1), ActionId(0), &matches).unwrap());
+                }
+            }
+        }
+        let mut keys = KeyVec::new(&schema);
+        for r in 0..8 {
+            for t in 0..4 {
+                keys.push(&[r, t]).unwrap();
+            }
+        }
+        let sets: Vec<u32> = rules
+            .iter()
+            .map(|rule| {
+                (0..keys.len()).fold(0, |set, i| {
+                    set | (u32::from(rule.view().matches(keys.key(i))) << i)
+                })
+            })
+            .collect();
+        for (a, set_a) in rules.iter().zip(&sets) {
+            for (b, set_b) in rules.iter().zip(&sets) {
+                assert_eq!(a.view().overlaps(&b.view()), set_a & set_b != 0);
+                assert_eq!(a.view().covers(&b.view()), set_a & set_b == *set_b);
+            }
+        }
+    }
+}

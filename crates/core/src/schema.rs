@@ -1,0 +1,494 @@
+//! Schemas: which header fields rules talk about, and how a header becomes a
+//! key.
+//!
+//! A *schema* is an ordered list of fields. Each has a name, a width of 1 to
+//! 128 bits and a [`MatchKind`]. Freezing a schema fixes its *layout*: where
+//! each field sits in the machine words of a key. Everything after that works
+//! on words and never looks a name up again.
+//!
+//! # Layout
+//!
+//! A field of at most 64 bits is one *part*; a wider one is two, its low 64
+//! bits and the rest. Parts are placed first-fit by decreasing width, so no
+//! part crosses a word and less than half of the space is lost:
+//!
+//! ```text
+//! ipv4-5tuple   word 0  |        dst 32        |        src 32        |
+//!               word 1  |   -  24   | proto 8 | dport 16  | sport 16  |
+//!
+//! ipv6-5tuple   words 0,1 src   words 2,3 dst   word 4 like word 1 above
+//! ```
+//!
+//! The number of words is then rounded up to one of [`KEY_WIDTHS`], for which
+//! the engines' inner loops are compiled.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::SchemaError;
+use crate::value::ValueFormat;
+
+mod builtin;
+mod layout;
+
+pub use layout::{KEY_WIDTHS, Part, Placement, RangeField};
+
+use layout::Layout;
+pub(crate) use layout::prefix_mask;
+
+/// The most fields that a schema may have.
+pub const MAX_FIELDS: usize = 64;
+
+/// The most bits that the fields of a schema may have together.
+pub const MAX_BITS: u32 = 1024;
+
+/// The widest field, in bits.
+pub const MAX_FIELD_BITS: u32 = 128;
+
+/// How rules may constrain a field.
+///
+/// Every kind admits the wildcard as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MatchKind {
+    /// One value.
+    Exact,
+    /// All values that start with the given leading bits.
+    Prefix,
+    /// All values from a low to a high one, both included.
+    Range,
+    /// All values that agree with a given one on the bits of a mask.
+    Ternary,
+}
+
+impl MatchKind {
+    /// The kind's name as schema files spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            MatchKind::Exact => "exact",
+            MatchKind::Prefix => "prefix",
+            MatchKind::Range => "range",
+            MatchKind::Ternary => "ternary",
+        }
+    }
+
+    /// The kind of that name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<MatchKind> {
+        [
+            MatchKind::Exact,
+            MatchKind::Prefix,
+            MatchKind::Range,
+            MatchKind::Ternary,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+}
+
+impl fmt::Display for MatchKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a field means to algorithms that treat addresses and ports apart.
+///
+/// TupleMerge's tuple selection ([TM19] §III.C.2) compares the source with the
+/// destination address and drops an address together with its port. Fields
+/// without a role are left as they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum FieldRole {
+    /// No special meaning.
+    #[default]
+    Plain,
+    /// The source address.
+    SourceAddress,
+    /// The destination address.
+    DestinationAddress,
+    /// The port that goes with the source address.
+    SourcePort,
+    /// The port that goes with the destination address.
+    DestinationPort,
+}
+
+impl FieldRole {
+    /// The role's name as schema files spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            FieldRole::Plain => "plain",
+            FieldRole::SourceAddress => "source-address",
+            FieldRole::DestinationAddress => "destination-address",
+            FieldRole::SourcePort => "source-port",
+            FieldRole::DestinationPort => "destination-port",
+        }
+    }
+
+    /// The role of that name, if there is one.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<FieldRole> {
+        [
+            FieldRole::Plain,
+            FieldRole::SourceAddress,
+            FieldRole::DestinationAddress,
+            FieldRole::SourcePort,
+            FieldRole::DestinationPort,
+        ]
+        .into_iter()
+        .find(|role| role.name() == name)
+    }
+}
+
+/// The position of a field in its schema, counted from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldId(u8);
+
+impl FieldId {
+    /// The position as an index.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// One field of a schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    name: String,
+    width: u32,
+    kind: MatchKind,
+    role: FieldRole,
+    format: ValueFormat,
+}
+
+impl Field {
+    /// A field without a role whose values print as decimal numbers.
+    ///
+    /// `width` is in bits. Names and widths are checked when the schema is
+    /// built.
+    #[must_use]
+    pub fn new(name: &str, width: u32, kind: MatchKind) -> Field {
+        Field {
+            name: name.to_owned(),
+            width,
+            kind,
+            role: FieldRole::Plain,
+            format: ValueFormat::Decimal,
+        }
+    }
+
+    /// The same field with another role.
+    #[must_use]
+    pub fn with_role(mut self, role: FieldRole) -> Field {
+        self.role = role;
+        self
+    }
+
+    /// The same field with another way to write its values.
+    #[must_use]
+    pub fn with_format(mut self, format: ValueFormat) -> Field {
+        self.format = format;
+        self
+    }
+
+    /// The field's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The field's width in bits, 1 to 128.
+    #[must_use]
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// How rules may constrain the field.
+    #[must_use]
+    pub fn kind(&self) -> MatchKind {
+        self.kind
+    }
+
+    /// What the field means to algorithms that treat addresses apart.
+    #[must_use]
+    pub fn role(&self) -> FieldRole {
+        self.role
+    }
+
+    /// How the field's values are written for people.
+    #[must_use]
+    pub fn format(&self) -> ValueFormat {
+        self.format
+    }
+
+    /// The largest value that the field can hold.
+    #[must_use]
+    pub fn max_value(&self) -> u128 {
+        low_ones(self.width)
+    }
+}
+
+/// A value with the lowest `count` bits set; `count` is at most 128.
+pub(crate) fn low_ones(count: u32) -> u128 {
+    if count == 0 {
+        0
+    } else {
+        u128::MAX >> (128 - count)
+    }
+}
+
+/// An ordered list of fields with a fixed key layout. Cheap to share: engines,
+/// rule sets and keys hold it in an [`Arc`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct Schema {
+    name: String,
+    fields: Vec<Field>,
+    layout: Layout,
+}
+
+impl Schema {
+    /// Freezes a list of fields into a schema.
+    ///
+    /// # Errors
+    /// [`SchemaError`] when there is no field or more than [`MAX_FIELDS`], when
+    /// a name is empty, repeated or not made of letters, digits, `_`, `-` and
+    /// `.`, when a width is not 1 to 128, when a role is given twice, or when
+    /// all widths together exceed [`MAX_BITS`].
+    pub fn new(name: &str, fields: Vec<Field>) -> Result<Arc<Schema>, SchemaError> {
+        check_fields(&fields)?;
+        let layout = Layout::new(&fields);
+        Ok(Arc::new(Schema {
+            name: name.to_owned(),
+            fields,
+            layout,
+        }))
+    }
+
+    /// The schema's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The fields, in order.
+    #[must_use]
+    pub fn fields(&self) -> &[Field] {
+        &self.fields
+    }
+
+    /// The field at a position.
+    ///
+    /// # Panics
+    /// When the id came from a schema with more fields.
+    #[must_use]
+    pub fn field(&self, id: FieldId) -> &Field {
+        &self.fields[id.index()]
+    }
+
+    /// The ids of all fields, in order.
+    pub fn field_ids(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = FieldId> + ExactSizeIterator + use<> {
+        let count = u8::try_from(self.fields.len()).expect("at most MAX_FIELDS fields");
+        (0..count).map(FieldId)
+    }
+
+    /// The id of the field of that name, if there is one.
+    #[must_use]
+    pub fn field_named(&self, name: &str) -> Option<FieldId> {
+        self.field_ids().find(|&id| self.field(id).name() == name)
+    }
+
+    /// The id of the first field with that role, if there is one.
+    #[must_use]
+    pub fn field_with_role(&self, role: FieldRole) -> Option<FieldId> {
+        self.field_ids().find(|&id| self.field(id).role() == role)
+    }
+
+    /// The sum of the fields' widths, in bits.
+    #[must_use]
+    pub fn total_bits(&self) -> u32 {
+        self.fields.iter().map(Field::width).sum()
+    }
+
+    /// The number of 64-bit words of a key; one of [`KEY_WIDTHS`].
+    #[must_use]
+    pub fn key_words(&self) -> usize {
+        self.layout.key_words
+    }
+
+    /// The number of 64-bit words that a rule needs for the upper ends of its
+    /// ranges; 0 when no field is a range.
+    #[must_use]
+    pub fn high_words(&self) -> usize {
+        self.layout.high_words
+    }
+
+    /// The number of 64-bit words of a packed rule: value, mask and upper
+    /// ends.
+    #[must_use]
+    pub fn rule_words(&self) -> usize {
+        2 * self.key_words() + self.high_words()
+    }
+
+    /// Where a field sits in a key.
+    ///
+    /// # Panics
+    /// When the id came from a schema with more fields.
+    #[must_use]
+    pub fn placement(&self, id: FieldId) -> &Placement {
+        &self.layout.placements[id.index()]
+    }
+
+    /// The range fields, each with its place in a key and in the upper ends.
+    #[must_use]
+    pub fn range_fields(&self) -> &[RangeField] {
+        &self.layout.ranges
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Schema({}:", self.name)?;
+        for field in &self.fields {
+            write!(f, " {}/{}/{}", field.name, field.width, field.kind)?;
+        }
+        f.write_str(")")
+    }
+}
+
+fn check_fields(fields: &[Field]) -> Result<(), SchemaError> {
+    if fields.is_empty() {
+        return Err(SchemaError::NoFields);
+    }
+    if fields.len() > MAX_FIELDS {
+        return Err(SchemaError::TooManyFields {
+            found: fields.len(),
+            limit: MAX_FIELDS,
+        });
+    }
+    for (position, field) in fields.iter().enumerate() {
+        let valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+        if field.name.is_empty() || !field.name.chars().all(valid) {
+            return Err(SchemaError::BadName {
+                position,
+                name: field.name.clone(),
+            });
+        }
+        if RESERVED_NAMES.contains(&field.name.as_str()) {
+            return Err(SchemaError::ReservedName {
+                name: field.name.clone(),
+            });
+        }
+        if field.width == 0 || field.width > MAX_FIELD_BITS {
+            return Err(SchemaError::BadWidth {
+                field: field.name.clone(),
+                found: field.width,
+                limit: MAX_FIELD_BITS,
+            });
+        }
+        if !field.format.fits(field.width) {
+            return Err(SchemaError::BadFormat {
+                field: field.name.clone(),
+                format: field.format.name(),
+                width: field.width,
+            });
+        }
+        let before = &fields[..position];
+        if before.iter().any(|other| other.name == field.name) {
+            return Err(SchemaError::RepeatedName {
+                name: field.name.clone(),
+            });
+        }
+        if field.role != FieldRole::Plain
+            && let Some(other) = before.iter().find(|other| other.role == field.role)
+        {
+            return Err(SchemaError::RepeatedRole {
+                role: field.role.name(),
+                first: other.name.clone(),
+                second: field.name.clone(),
+            });
+        }
+    }
+    let total = fields.iter().map(Field::width).sum();
+    if total > MAX_BITS {
+        return Err(SchemaError::TooManyBits {
+            found: total,
+            limit: MAX_BITS,
+        });
+    }
+    Ok(())
+}
+
+/// Words that the rule format keeps for itself.
+pub const RESERVED_NAMES: [&str; 4] = ["id", "name", "priority", "family"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejects_what_cannot_be_a_schema() {
+        let ok = Field::new("a", 8, MatchKind::Exact);
+        let cases: Vec<(Vec<Field>, &str)> = vec![
+            (vec![], "no field"),
+            (vec![ok.clone(), ok.clone()], "twice"),
+            (vec![Field::new("a b", 8, MatchKind::Exact)], "name"),
+            (vec![Field::new("", 8, MatchKind::Exact)], "name"),
+            (
+                vec![Field::new("priority", 8, MatchKind::Exact)],
+                "reserved",
+            ),
+            (vec![Field::new("a", 0, MatchKind::Exact)], "1 to 128"),
+            (vec![Field::new("a", 129, MatchKind::Exact)], "1 to 128"),
+            (
+                vec![Field::new("a", 33, MatchKind::Prefix).with_format(ValueFormat::Ipv4)],
+                "ipv4",
+            ),
+            (
+                vec![
+                    ok.clone().with_role(FieldRole::SourcePort),
+                    Field::new("b", 8, MatchKind::Exact).with_role(FieldRole::SourcePort),
+                ],
+                "source-port",
+            ),
+            (
+                (0..9)
+                    .map(|i| Field::new(&format!("f{i}"), 128, MatchKind::Exact))
+                    .collect(),
+                "1152",
+            ),
+            (
+                (0..65)
+                    .map(|i| Field::new(&format!("f{i}"), 1, MatchKind::Exact))
+                    .collect(),
+                "65",
+            ),
+        ];
+        for (fields, expected) in cases {
+            let error = Schema::new("t", fields).expect_err(expected).to_string();
+            assert!(error.contains(expected), "{error:?} lacks {expected:?}");
+        }
+    }
+
+    #[test]
+    fn built_in_schemas_have_the_documented_shape() {
+        let v4 = Schema::ipv4_5tuple();
+        assert_eq!(
+            (v4.total_bits(), v4.key_words(), v4.high_words()),
+            (104, 2, 1)
+        );
+        let v6 = Schema::ipv6_5tuple();
+        assert_eq!(
+            (v6.total_bits(), v6.key_words(), v6.high_words()),
+            (296, 5, 1)
+        );
+        let of = Schema::openflow15();
+        assert_eq!(of.fields().len(), 15);
+        assert_eq!(
+            (of.total_bits(), of.key_words(), of.high_words()),
+            (356, 6, 1)
+        );
+    }
+}

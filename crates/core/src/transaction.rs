@@ -1,0 +1,218 @@
+//! Transactions: changes to a rule set that are made together or not at all.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::classifier::Limits;
+use crate::error::UpdateError;
+use crate::rule::{RuleId, RuleRef};
+use crate::schema::Schema;
+
+/// One change.
+#[derive(Clone, Copy, Debug)]
+pub enum Change<'a> {
+    /// Adds a rule with an id that is not there.
+    Insert(RuleRef<'a>),
+    /// Removes the rule with an id.
+    Remove(RuleId),
+    /// Replaces matches, priority and action of the rule with the same id.
+    Modify(RuleRef<'a>),
+}
+
+impl Change<'_> {
+    /// The id of the rule concerned.
+    #[must_use]
+    pub fn id(&self) -> RuleId {
+        match self {
+            Change::Insert(rule) | Change::Modify(rule) => rule.id(),
+            Change::Remove(id) => *id,
+        }
+    }
+}
+
+/// Changes in the order in which they are made. Borrows its rules, so that
+/// nothing is copied on the way in; [`clear`](Self::clear) keeps the memory for
+/// the next one.
+#[derive(Clone, Debug, Default)]
+pub struct Transaction<'a> {
+    changes: Vec<Change<'a>>,
+}
+
+impl<'a> Transaction<'a> {
+    /// No changes yet.
+    #[must_use]
+    pub fn new() -> Transaction<'a> {
+        Transaction::default()
+    }
+
+    /// Appends an insert.
+    pub fn insert(&mut self, rule: RuleRef<'a>) -> &mut Self {
+        self.push(Change::Insert(rule))
+    }
+
+    /// Appends a removal.
+    pub fn remove(&mut self, id: RuleId) -> &mut Self {
+        self.push(Change::Remove(id))
+    }
+
+    /// Appends a replacement.
+    pub fn modify(&mut self, rule: RuleRef<'a>) -> &mut Self {
+        self.push(Change::Modify(rule))
+    }
+
+    /// Appends a change.
+    pub fn push(&mut self, change: Change<'a>) -> &mut Self {
+        self.changes.push(change);
+        self
+    }
+
+    /// The changes, in order.
+    #[must_use]
+    pub fn changes(&self) -> &[Change<'a>] {
+        &self.changes
+    }
+
+    /// Removes all changes and keeps the memory.
+    pub fn clear(&mut self) {
+        self.changes.clear();
+    }
+
+    /// Checks the changes in order against the rules that are there: the
+    /// schema, every id and the limit on rules. Engines call this before they
+    /// touch anything; what passes can be made without failing.
+    ///
+    /// # Errors
+    /// [`UpdateError`] names the first change that cannot be made.
+    pub fn validate(
+        &self,
+        schema: &Arc<Schema>,
+        limits: &Limits,
+        rules: usize,
+        contains: impl Fn(RuleId) -> bool,
+    ) -> Result<(), UpdateError> {
+        // What earlier changes of this transaction did to an id. A single
+        // change, the common case, needs no such memory.
+        let mut touched: HashMap<RuleId, bool, foldhash::fast::FixedState> = HashMap::default();
+        let remember = self.changes.len() > 1;
+        let mut count = rules;
+        for (index, change) in self.changes.iter().enumerate() {
+            if let Change::Insert(rule) | Change::Modify(rule) = change
+                && !Arc::ptr_eq(rule.schema, schema)
+                && rule.schema != schema
+            {
+                return Err(UpdateError::WrongSchema {
+                    change: index,
+                    found: rule.schema().name().to_owned(),
+                    expected: schema.name().to_owned(),
+                });
+            }
+            let id = change.id();
+            let present = match touched.get(&id) {
+                Some(&present) => present,
+                None => contains(id),
+            };
+            let after = match change {
+                Change::Insert(_) if present => {
+                    return Err(UpdateError::DuplicateId {
+                        change: index,
+                        id: id.get(),
+                    });
+                }
+                Change::Insert(_) => {
+                    count += 1;
+                    true
+                }
+                Change::Remove(_) | Change::Modify(_) if !present => {
+                    let removal = matches!(change, Change::Remove(_));
+                    return Err(UpdateError::UnknownId {
+                        change: index,
+                        operation: if removal { "remove" } else { "modify" },
+                        id: id.get(),
+                    });
+                }
+                Change::Remove(_) => {
+                    count -= 1;
+                    false
+                }
+                Change::Modify(_) => true,
+            };
+            if count > limits.rules {
+                return Err(UpdateError::TooManyRules {
+                    change: index,
+                    found: count,
+                    limit: limits.rules,
+                });
+            }
+            if remember {
+                touched.insert(id, after);
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{ActionId, FieldMatch, Priority, Rule};
+
+    #[test]
+    fn changes_are_checked_in_order() {
+        let schema = Schema::ipv4_5tuple();
+        let rule = |id| {
+            Rule::new(
+                &schema,
+                RuleId::new(id).unwrap(),
+                Priority(1),
+                ActionId(0),
+                &[FieldMatch::Any; 5],
+            )
+            .unwrap()
+        };
+        let (one, two) = (rule(1), rule(2));
+        let limits = Limits {
+            rules: 2,
+            ..Limits::default()
+        };
+        // Rule 1 is there.
+        let check = |t: &Transaction<'_>| {
+            t.validate(&schema, &limits, 1, |id| id.get() == 1)
+                .map_err(|e| e.to_string())
+        };
+        let mut t = Transaction::new();
+        assert_eq!(check(&t), Ok(()));
+        t.remove(one.view().id())
+            .insert(one.view())
+            .insert(two.view());
+        assert_eq!(check(&t), Ok(()));
+        t.insert(two.view());
+        assert!(
+            check(&t)
+                .unwrap_err()
+                .contains("change 3: cannot insert rule 2")
+        );
+        t.clear();
+        t.remove(one.view().id()).modify(one.view());
+        assert!(
+            check(&t)
+                .unwrap_err()
+                .contains("change 1: cannot modify rule 1")
+        );
+        t.clear();
+        let three = rule(3);
+        t.insert(two.view()).insert(three.view());
+        assert!(check(&t).unwrap_err().contains("limit is 2"));
+        t.clear();
+        let other = Rule::new(
+            &Schema::ipv6_5tuple(),
+            RuleId::from_index(9),
+            Priority(1),
+            ActionId(0),
+            &[FieldMatch::Any; 5],
+        )
+        .unwrap();
+        t.insert(other.view());
+        assert!(check(&t).unwrap_err().contains("ipv6-5tuple"));
+    }
+}

@@ -1,0 +1,260 @@
+//! What is wrong with an input file, said so that a person can mend it.
+//!
+//! Every reader of this crate works the same way: it reads on after a bad line
+//! to list up to [`SHOWN`] problems, each with line, column, what was found and
+//! what was expected; and it loads nothing unless it is asked to keep the good
+//! lines ([`ReadOptions::skip_bad`]), in which case it says how many it left
+//! out and why.
+
+use std::fmt;
+use std::io;
+
+use thiserror::Error;
+
+/// The most problems that are kept to be shown; the rest are counted.
+pub const SHOWN: usize = 20;
+
+/// The most characters of a source line that a problem carries along.
+const EXCERPT: usize = 200;
+
+/// How to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Load the good lines and report the bad ones, instead of loading nothing.
+    pub skip_bad: bool,
+    /// The most rules, or headers, to load; one more is an error.
+    pub limit: usize,
+}
+
+impl Default for ReadOptions {
+    /// Everything or nothing, and no limit.
+    fn default() -> ReadOptions {
+        ReadOptions {
+            skip_bad: false,
+            limit: usize::MAX,
+        }
+    }
+}
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column of the first offending character, counted from 1.
+    pub column: usize,
+    /// The number of offending characters; 0 where something is missing.
+    pub length: usize,
+    /// The line itself, cut at a reasonable length.
+    pub excerpt: String,
+    /// What is there, or what is wrong with it.
+    pub found: String,
+    /// What should be there, or what to do.
+    pub expected: String,
+}
+
+impl Problem {
+    /// A problem with a part of a line.
+    ///
+    /// `line` counts from 1, `text` is the whole line and `part` a slice of it,
+    /// from which column and length follow. (A `part` that is no slice of
+    /// `text` is taken to stand at its end.)
+    #[must_use]
+    pub fn at(line: usize, text: &str, part: &str, found: String, expected: String) -> Problem {
+        let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+        let before = text.get(..offset).unwrap_or(text);
+        Problem {
+            line,
+            column: before.chars().count() + 1,
+            length: part.chars().count(),
+            excerpt: text.chars().take(EXCERPT).collect(),
+            found,
+            expected,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem {
+            line,
+            column,
+            found,
+            expected,
+            ..
+        } = self;
+        write!(f, "{line}:{column}: {found}; expected {expected}")
+    }
+}
+
+/// The problems of one file: the first [`SHOWN`] of them and their number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems {
+    source: String,
+    shown: Vec<Problem>,
+    total: usize,
+}
+
+impl Problems {
+    /// None yet, in a file of that name.
+    #[must_use]
+    pub fn new(source: &str) -> Problems {
+        Problems {
+            source: source.to_owned(),
+            shown: Vec::new(),
+            total: 0,
+        }
+    }
+
+    /// Adds a problem.
+    pub fn push(&mut self, problem: Problem) {
+        self.total += 1;
+        if self.shown.len() < SHOWN {
+            self.shown.push(problem);
+        }
+    }
+
+    /// The file's name.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The first problems, in file order.
+    #[must_use]
+    pub fn shown(&self) -> &[Problem] {
+        &self.shown
+    }
+
+    /// How many problems there are.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// Ends reading: the value with the problems that were skipped, or, unless
+    /// bad lines may be skipped, the problems as an error.
+    ///
+    /// # Errors
+    /// [`ReadError::Bad`] when there are problems and `options` do not allow to
+    /// skip them.
+    pub fn finish<T>(self, value: T, options: &ReadOptions) -> Result<Loaded<T>, ReadError> {
+        if self.is_empty() || options.skip_bad {
+            Ok(Loaded {
+                value,
+                skipped: self,
+            })
+        } else {
+            Err(ReadError::Bad(self))
+        }
+    }
+}
+
+impl fmt::Display for Problems {
+    /// One `file:line:column: found; expected …` for each problem shown, then
+    /// how many more there are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.shown.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{}:{problem}", self.source)?;
+        }
+        if self.total > self.shown.len() {
+            write!(
+                f,
+                "\n{}: {} more problems",
+                self.source,
+                self.total - self.shown.len()
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// What was read, and what was left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loaded<T> {
+    /// What was read.
+    pub value: T,
+    /// The bad lines that were skipped; empty unless skipping was asked for.
+    pub skipped: Problems,
+}
+
+/// A file cannot be read.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The file cannot be opened or read at all.
+    #[error("{file}: {error}")]
+    Io {
+        /// The file.
+        file: String,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The file has bad lines. Nothing was loaded.
+    #[error("{0}")]
+    Bad(Problems),
+    /// The file as a whole is not what it should be.
+    #[error("{file}: {found}; expected {expected}")]
+    Format {
+        /// The file.
+        file: String,
+        /// What it is.
+        found: String,
+        /// What it should be, or what to do.
+        expected: String,
+    },
+    /// More rules or headers than the caller allows. Nothing was loaded.
+    #[error("{file}:{line}: more than {limit} {what}; raise the limit or split the file")]
+    Limit {
+        /// The file.
+        file: String,
+        /// The line of the first one too many.
+        line: usize,
+        /// The limit.
+        limit: usize,
+        /// Rules or headers.
+        what: &'static str,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_follow_from_the_part() {
+        let text = "déjà vu 42";
+        let part = &text[text.find("42").unwrap()..];
+        let problem = Problem::at(3, text, part, "`42`".into(), "a word".into());
+        assert_eq!((problem.line, problem.column, problem.length), (3, 9, 2));
+        assert_eq!(problem.to_string(), "3:9: `42`; expected a word");
+    }
+
+    #[test]
+    fn only_the_first_problems_are_kept_and_all_are_counted() {
+        let mut problems = Problems::new("f");
+        for line in 1..=25 {
+            problems.push(Problem::at(line, "x", "x", "`x`".into(), "y".into()));
+        }
+        assert_eq!((problems.shown().len(), problems.total()), (SHOWN, 25));
+        assert!(problems.to_string().ends_with("f: 5 more problems"));
+        assert!(
+            problems
+                .clone()
+                .finish((), &ReadOptions::default())
+                .is_err()
+        );
+        let skip = ReadOptions {
+            skip_bad: true,
+            ..ReadOptions::default()
+        };
+        assert_eq!(problems.finish(7, &skip).unwrap().value, 7);
+    }
+}

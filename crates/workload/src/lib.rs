@@ -1,0 +1,4 @@
+//! Rule sets and traffic for classyard: file formats, generators, captures and
+//! the test kit.
+
+pub mod diagnostic;
