@@ -400,9 +400,8 @@ impl<'a> Run<'a> {
         let (scratch, counters) = (&mut self.scratch, &mut self.outcome.counters);
         for seat in &self.seats {
             let classifier = seat.classifier.as_ref();
-            if let Err((question, finding)) =
-                ask_all(&questions, classifier, &self.oracle, scratch, counters)
-            {
+            if let Err(wrong) = ask_all(&questions, classifier, &self.oracle, scratch, counters) {
+                let (question, finding) = *wrong;
                 return Err(Stop::Found(Box::new(Found {
                     subject: seat.subject,
                     question,
@@ -445,10 +444,11 @@ impl<'a> Run<'a> {
                 let chained = chain(subject, keys, &expected, &oracle, scratch, counters);
                 asked = chained.map_err(|finding| {
                     let keys = keys.clone();
-                    (Question::Chain { keys }, finding)
+                    Box::new((Question::Chain { keys }, finding))
                 });
             }
-            if let Err((question, finding)) = asked {
+            if let Err(wrong) = asked {
+                let (question, finding) = *wrong;
                 return Err(Stop::Found(Box::new(Found {
                     subject,
                     question,
@@ -561,10 +561,10 @@ fn ask_all(
     oracle: &Oracle,
     scratch: &mut Scratch,
     counters: &mut Counters,
-) -> Result<(), (Question, Finding)> {
+) -> Result<(), Box<(Question, Finding)>> {
     for (question, expected) in questions {
         ask(question, expected, classifier, oracle, scratch, counters)
-            .map_err(|finding| (question.clone(), finding))?;
+            .map_err(|finding| Box::new((question.clone(), finding)))?;
     }
     Ok(())
 }

@@ -182,9 +182,9 @@ pub enum Finding {
         /// `check` or `apply`.
         call: &'static str,
         /// What is right.
-        expected: Result<(), UpdateError>,
+        expected: Box<Result<(), UpdateError>>,
         /// What was said.
-        found: Result<(), UpdateError>,
+        found: Box<Result<(), UpdateError>>,
     },
     /// The engine does not build over rules that were built over before, or
     /// does not rebuild.
@@ -357,11 +357,10 @@ pub(super) fn apply(
         if found == *expected {
             Ok(())
         } else {
-            let expected = expected.clone();
             Err(Finding::Update {
                 call,
-                expected,
-                found,
+                expected: Box::new(expected.clone()),
+                found: Box::new(found),
             })
         }
     };

@@ -9,7 +9,7 @@ use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::text::foreign_rule;
 
 /// The most changes of one transaction.
-pub const MAX_CHANGES: usize = 20;
+const MAX_CHANGES: usize = 20;
 
 /// Makes transactions for a rule set, in phases: rules come and go around a
 /// target size; all are removed and come back, with the same ids or others;
