@@ -14,8 +14,8 @@ const MAX_CHANGES: usize = 20;
 /// Makes transactions for a rule set, in phases: rules come and go around a
 /// target size; all are removed and come back, with the same ids or others;
 /// more are added than the limit allows; the rules of one tuple are added and
-/// removed over and over; few rules are replaced many times. One in eight
-/// transactions holds a change that must be refused.
+/// removed over and over, or take the others' place; few rules are replaced
+/// many times. One in eight transactions holds a change that must be refused.
 #[derive(Clone, Debug)]
 pub struct Churn {
     maker: RuleMaker,
@@ -35,6 +35,7 @@ enum Phase {
     Flood,
     Cycle { rules: Vec<Arc<Rule>>, adding: bool },
     Replace,
+    Crowd { tuple: usize },
 }
 
 impl Churn {
@@ -83,7 +84,11 @@ impl Churn {
 
     fn enter_phase(&mut self, oracle: &Oracle, dice: &mut dyn Dice) {
         let size = oracle.len().max(self.target);
-        (self.phase, self.left) = match dice.below(8) {
+        if dice.one_in(4) {
+            // Other pools, other tuples, other styles.
+            self.maker = RuleMaker::like(&oracle.to_rule_set(), dice);
+        }
+        (self.phase, self.left) = match dice.below(10) {
             0 => (Phase::Drain, 2 + size / 3),
             1 => (Phase::Refill, 2 + size / 4),
             2 => (Phase::Flood, 2 + size / 2),
@@ -98,6 +103,10 @@ impl Churn {
                 (Phase::Cycle { rules, adding }, 30)
             }
             5 => (Phase::Replace, 10),
+            6 | 7 => {
+                let tuple = dice.below(self.maker.tuples());
+                (Phase::Crowd { tuple }, 2 + size / 6)
+            }
             _ => (Phase::Mixed, 20),
         };
     }
@@ -120,6 +129,17 @@ impl Churn {
             Phase::Refill if draft.rules.len() >= self.target => self.replace(draft, dice),
             Phase::Refill | Phase::Flood => self.insert(draft, dice),
             Phase::Replace => self.replace(draft, dice),
+            Phase::Crowd { tuple } => {
+                // A rule of the tuple for another one.
+                let tuple = *tuple;
+                let id = self.maker.id(dice);
+                if draft.rules.len() >= self.target {
+                    self.remove(draft, dice);
+                }
+                if !draft.holds(id) {
+                    draft.insert(Arc::new(self.maker.rule_of_tuple(tuple, id, dice)));
+                }
+            }
             Phase::Cycle { rules, adding } => {
                 let there = |rule: &Arc<Rule>| draft.holds(rule.view().id());
                 let next = rules.iter().find(|rule| there(rule) != *adding);
