@@ -48,7 +48,9 @@ fn what_is_found_is_made_small_and_repeats() {
         let subject = fault.subject();
         let subjects = [fault.subject()];
         let outcome = differential(&subjects, &start(7), &options(7), &mut NoProgress);
-        let found = outcome.disagreement.expect("found with other seeds");
+        let found = outcome
+            .disagreement
+            .unwrap_or_else(|| panic!("{fault:?} survives"));
         if fault == Fault::StaleScratch {
             // The fault needs a scratch with a past, which no scenario has.
             assert!(!found.minimal);

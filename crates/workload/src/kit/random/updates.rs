@@ -21,11 +21,16 @@ pub struct Churn {
     maker: RuleMaker,
     target: usize,
     phase: Phase,
+    /// Phases that are still to come before any comes again.
+    deck: Vec<usize>,
     /// Transactions until the next phase.
     left: usize,
     /// Rules that were removed and may come back.
     parked: Vec<Arc<Rule>>,
 }
+
+/// How many phases are in the deck; some are there twice.
+const PHASES: usize = 10;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -46,6 +51,7 @@ impl Churn {
             maker,
             target: target.max(1),
             phase: Phase::Mixed,
+            deck: Vec::new(),
             left: 10,
             parked: Vec::new(),
         }
@@ -88,7 +94,11 @@ impl Churn {
             // Other pools, other tuples, other styles.
             self.maker = RuleMaker::like(&oracle.to_rule_set(), dice);
         }
-        (self.phase, self.left) = match dice.below(10) {
+        if self.deck.is_empty() {
+            self.deck = (0..PHASES).collect();
+            dice.shuffle(&mut self.deck);
+        }
+        (self.phase, self.left) = match self.deck.pop().unwrap_or_default() {
             0 => (Phase::Drain, 2 + size / 3),
             1 => (Phase::Refill, 2 + size / 4),
             2 => (Phase::Flood, 2 + size / 2),
