@@ -53,6 +53,7 @@ pub mod schema;
 pub mod transaction;
 pub mod value;
 
+mod simd;
 mod unwildcard;
 
 pub use classifier::{

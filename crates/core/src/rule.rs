@@ -105,6 +105,12 @@ impl Winner {
         Winner((u64::from(u32::MAX - priority.0) << 32) | u64::from(id.0))
     }
 
+    /// The outcome with that packed number.
+    #[inline]
+    pub(crate) fn from_rank(rank: u64) -> Winner {
+        Winner(rank)
+    }
+
     /// Whether this outcome is strictly better than the other.
     #[inline]
     #[must_use]

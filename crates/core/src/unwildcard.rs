@@ -8,16 +8,46 @@
 //! outside of it.
 
 use crate::rule::RuleRef;
-use crate::schema::{Placement, prefix_mask};
+use crate::schema::{Placement, RangeField, Schema, prefix_mask};
+
+/// A packed rule, wherever an engine keeps its words.
+#[derive(Clone, Copy)]
+pub(crate) struct PackedRule<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) value: &'a [u64],
+    pub(crate) mask: &'a [u64],
+    pub(crate) high: &'a [u64],
+}
+
+impl PackedRule<'_> {
+    fn ends(&self, range: &RangeField) -> (u128, u128) {
+        (range.key.get(self.value), range.high.get(self.high))
+    }
+
+    fn width(&self, range: &RangeField) -> u32 {
+        self.schema.field(range.field).width()
+    }
+}
+
+impl<'a> From<RuleRef<'a>> for PackedRule<'a> {
+    fn from(rule: RuleRef<'a>) -> PackedRule<'a> {
+        PackedRule {
+            schema: rule.schema(),
+            value: rule.value(),
+            mask: rule.mask(),
+            high: rule.high(),
+        }
+    }
+}
 
 /// Adds the bits that show that a matching rule matches.
-pub(crate) fn confirm(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
-    for (wanted, mask) in wanted.iter_mut().zip(rule.mask()) {
+pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
+    for (wanted, mask) in wanted.iter_mut().zip(rule.mask) {
         *wanted |= mask;
     }
-    for range in rule.schema().range_fields() {
-        let width = rule.schema().field(range.field).width();
-        let (low, high) = rule.ends(range.field);
+    for range in rule.schema.range_fields() {
+        let width = rule.width(range);
+        let (low, high) = rule.ends(range);
         let found = range.key.get(key);
         let inside = |length: u32| {
             let mask = prefix_mask(width, length);
@@ -32,8 +62,8 @@ pub(crate) fn confirm(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
 
 /// Adds bits that show that a rule does not match, or none if the bits that
 /// are wanted already show it.
-pub(crate) fn refute(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
-    let differing = |word: usize| (key[word] ^ rule.value()[word]) & rule.mask()[word];
+pub(crate) fn refute(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
+    let differing = |word: usize| (key[word] ^ rule.value[word]) & rule.mask[word];
     let words = 0..key.len();
     if words
         .clone()
@@ -46,9 +76,9 @@ pub(crate) fn refute(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
         return;
     }
     let mut shortest: Option<(u32, Placement, u32)> = None;
-    for range in rule.schema().range_fields() {
-        let width = rule.schema().field(range.field).width();
-        let (low, high) = rule.ends(range.field);
+    for range in rule.schema.range_fields() {
+        let width = rule.width(range);
+        let (low, high) = rule.ends(range);
         let found = range.key.get(key);
         let bound = match found {
             found if found < low => low,
@@ -110,9 +140,9 @@ mod tests {
             let matched = rule.view().matches(key);
             let mut wanted = vec![0; schema.key_words()];
             if matched {
-                confirm(&rule.view(), key, &mut wanted);
+                confirm(&rule.view().into(), key, &mut wanted);
             } else {
-                refute(&rule.view(), key, &mut wanted);
+                refute(&rule.view().into(), key, &mut wanted);
             }
             for i in 0..keys.len() {
                 if (keys.key(i)[0] ^ key[0]) & wanted[0] == 0 {

@@ -153,10 +153,10 @@ impl Classifier for Linear {
         );
         for rule in self.better_than(best) {
             if rule.matches(key) {
-                unwildcard::confirm(&rule, key, mask);
+                unwildcard::confirm(&rule.into(), key, mask);
                 return rule.winner();
             }
-            unwildcard::refute(&rule, key, mask);
+            unwildcard::refute(&rule.into(), key, mask);
         }
         best
     }
