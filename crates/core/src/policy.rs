@@ -101,6 +101,30 @@ impl Policy {
         )
     }
 
+    /// A policy of rule sets that share one space of ids; rules with one id are
+    /// one rule. File order is that of the first part, then what the second
+    /// adds, and so on.
+    ///
+    /// # Panics
+    /// When there is no rule set or more than [`MAX_PARTS`].
+    #[must_use]
+    pub fn from_parts(name: &str, parts: Vec<RuleSet>) -> Policy {
+        let schemas: Vec<_> = parts.iter().map(|part| Arc::clone(part.schema())).collect();
+        let mut policy = Policy::new(name, &schemas);
+        policy
+            .positions
+            .reserve(parts.iter().map(RuleSet::len).max().unwrap_or(0));
+        for rule in parts.iter().flat_map(RuleSet::iter) {
+            let position = u32::try_from(policy.order.len()).expect("fewer rules than ids");
+            policy.positions.entry(rule.id()).or_insert_with(|| {
+                policy.order.push(rule.id());
+                position
+            });
+        }
+        policy.parts = parts;
+        policy
+    }
+
     /// The name of dual-stack policies in rule files.
     pub const DUAL_STACK: &'static str = "dual-5tuple";
 
@@ -263,11 +287,8 @@ impl Policy {
 impl From<RuleSet> for Policy {
     /// The policy with this one part.
     fn from(rules: RuleSet) -> Policy {
-        let mut policy = Policy::single(rules.schema());
-        policy.order = rules.iter().map(|rule| rule.id()).collect();
-        policy.positions = (0..).zip(&policy.order).map(|(i, &id)| (id, i)).collect();
-        policy.parts = vec![rules];
-        policy
+        let name = rules.schema().name().to_owned();
+        Policy::from_parts(&name, vec![rules])
     }
 }
 
@@ -336,6 +357,14 @@ impl PolicyTrace {
     #[must_use]
     pub fn part(&self, part: PartId) -> &KeyVec {
         &self.parts[part.index()]
+    }
+
+    /// Every part's keys.
+    pub fn parts(&self) -> impl Iterator<Item = (PartId, &KeyVec)> {
+        self.parts
+            .iter()
+            .enumerate()
+            .map(|(index, keys)| (PartId::from_index(index), keys))
     }
 
     /// Part and key of each header, in order.
