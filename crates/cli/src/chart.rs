@@ -113,8 +113,7 @@ fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 999_500.0 => text(value / 1e6, "M"),
         v if v >= 999.5 => text(value / 1e3, "k"),
-        v if v >= 9.95 || v == 0.0 => text(value, ""),
-        v if v >= 0.1 => format!("{value:.1}"),
+        v if v >= 0.1 || v == 0.0 => text(value, ""),
         _ => format!("{value:.1e}"),
     }
 }
