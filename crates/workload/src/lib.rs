@@ -2,3 +2,4 @@
 //! the test kit.
 
 pub mod diagnostic;
+pub mod formats;

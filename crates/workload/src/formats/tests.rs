@@ -1,0 +1,6 @@
+//! Mistakes in every format, where they are found and how they are told.
+
+use super::*;
+
+mod errors;
+mod round_trips;
