@@ -1,4 +1,6 @@
 //! Rule sets and traffic for classyard: file formats, generators, captures and
 //! the test kit.
 
+pub mod capture;
 pub mod diagnostic;
+pub mod packet;
