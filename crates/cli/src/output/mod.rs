@@ -12,8 +12,8 @@ use crate::failure::Failure;
 pub(crate) mod csv;
 pub(crate) mod diagnostics;
 pub(crate) mod json;
+pub(crate) mod rule;
 pub(crate) mod style;
-pub(crate) mod svg;
 pub(crate) mod table;
 
 /// The form of a report.
