@@ -27,10 +27,7 @@ impl<'a> Arp<'a> {
         if !matches!(kind, [0, 1 | 6, 8, 0, 6, 4]) {
             return Err(Anomaly::UnknownArp);
         }
-        bytes
-            .first_chunk()
-            .map(Arp)
-            .ok_or(Anomaly::TruncatedArp)
+        bytes.first_chunk().map(Arp).ok_or(Anomaly::TruncatedArp)
     }
 
     /// The operation: 1 for a request, 2 for a reply.
@@ -68,10 +65,7 @@ mod tests {
         let arp = Arp::new(&packet).unwrap();
         assert_eq!(arp.operation(), 2);
         assert_eq!((arp.sender(), arp.target()), (0xc000_0201, 0xc000_0209));
-        assert_eq!(
-            Arp::new(&packet[..27]).unwrap_err(),
-            Anomaly::TruncatedArp
-        );
+        assert_eq!(Arp::new(&packet[..27]).unwrap_err(), Anomaly::TruncatedArp);
         packet[4] = 8;
         assert_eq!(Arp::new(&packet).unwrap_err(), Anomaly::UnknownArp);
     }

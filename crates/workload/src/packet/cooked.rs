@@ -32,10 +32,7 @@ impl Cooked {
         let address_length = u16::from_be_bytes([h[4], h[5]]);
         let address = [h[6], h[7], h[8], h[9], h[10], h[11]];
         let protocol = u16::from_be_bytes([h[14], h[15]]);
-        Some((
-            Cooked::new(device, address_length, address, protocol),
-            rest,
-        ))
+        Some((Cooked::new(device, address_length, address, protocol), rest))
     }
 
     /// A version 2 header, and what follows it.

@@ -3,7 +3,7 @@
 //! [`Ipv6::split`] is the only check. The view it returns holds exactly the 40
 //! bytes of the header, so none of its methods can fail.
 
-use super::Anomaly;
+use super::{Anomaly, extension, tcp};
 
 /// The length of the header.
 pub const LENGTH: usize = 40;
@@ -68,11 +68,15 @@ impl<'a> Ipv6<'a> {
     /// What follows the header as far as it was captured, without what the
     /// link added behind it, and what is odd about its length. `rest` is what
     /// [`Ipv6::split`] returned.
+    ///
+    /// A length of 0 with TCP or hop-by-hop options to follow cannot be meant:
+    /// it stands for a segment or a jumbogram too long for the field.
     #[inline]
     #[must_use]
     pub fn payload(self, rest: &'a [u8]) -> (&'a [u8], Option<Anomaly>) {
         let length = usize::from(self.payload_length());
-        if length == 0 && !rest.is_empty() && self.next_header() != super::extension::NO_NEXT {
+        let must_follow = matches!(self.next_header(), tcp::PROTOCOL | extension::HOP_BY_HOP);
+        if length == 0 && !rest.is_empty() && must_follow {
             return (rest, Some(Anomaly::ZeroLength));
         }
         match rest.get(..length) {
@@ -106,9 +110,6 @@ mod tests {
         let (ip, rest) = Ipv6::split(&packet).unwrap();
         assert_eq!(ip.payload(rest), (rest, Some(Anomaly::ZeroLength)));
         packet[0] = 0x45;
-        assert_eq!(
-            Ipv6::split(&packet).unwrap_err(),
-            Anomaly::BadIpv6Version
-        );
+        assert_eq!(Ipv6::split(&packet).unwrap_err(), Anomaly::BadIpv6Version);
     }
 }

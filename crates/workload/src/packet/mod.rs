@@ -63,8 +63,9 @@
 //!
 //! What an IP header gives as its length bounds what follows: padding behind it
 //! is never taken for ports. A length of 0 is read as "the rest of the frame",
-//! since that is what captures of segmentation offload contain. A length beyond
-//! the captured bytes is only noted ([`Anomaly::PayloadCut`]).
+//! since that is what captures of segmentation offload contain (in IPv6, where
+//! a packet may be empty, only if TCP or hop-by-hop options follow). A length
+//! beyond the captured bytes is only noted ([`Anomaly::PayloadCut`]).
 //!
 //! # Why nothing here panics
 //!

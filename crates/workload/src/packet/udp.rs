@@ -37,9 +37,6 @@ mod tests {
         assert_eq!(check(&datagram(7), true), Some(Anomaly::BadUdpLength));
         assert_eq!(check(&datagram(10), true), Some(Anomaly::BadUdpLength));
         assert_eq!(check(&datagram(10), false), None);
-        assert_eq!(
-            check(&datagram(9)[..7], true),
-            Some(Anomaly::TruncatedUdp)
-        );
+        assert_eq!(check(&datagram(9)[..7], true), Some(Anomaly::TruncatedUdp));
     }
 }

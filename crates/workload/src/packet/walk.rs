@@ -311,8 +311,7 @@ fn on_transport(p: &mut Parsed, family: Family, protocol: u8, payload: &[u8]) ->
                 p.anomalies.insert(Anomaly::TruncatedPorts);
                 return false;
             }
-            let whole =
-                p.fragment == Fragment::Whole && !p.anomalies.contains(Anomaly::PayloadCut);
+            let whole = p.fragment == Fragment::Whole && !p.anomalies.contains(Anomaly::PayloadCut);
             p.note(match transport {
                 Transport::Tcp => tcp::check(payload),
                 Transport::Udp => udp::check(payload, whole),
