@@ -10,7 +10,7 @@ use classyard::{EngineSpec, Limits, Policy};
 use crate::failure::Failure;
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::RulesArgs;
-use crate::input::{count, engine};
+use crate::input::engine;
 use crate::output::{OutputArgs, raw_stdout};
 use crate::talk::Talk;
 
