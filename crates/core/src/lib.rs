@@ -53,6 +53,7 @@ pub mod schema;
 pub mod transaction;
 pub mod value;
 
+mod packed;
 mod simd;
 mod unwildcard;
 

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::RuleError;
+use crate::packed::PackedRule;
 use crate::schema::{Field, FieldId, MatchKind, Schema};
 use crate::schema::{low_ones, prefix_mask};
 
@@ -516,14 +517,7 @@ impl<'a> RuleRef<'a> {
     /// Whether the rule matches a key of its schema.
     #[must_use]
     pub fn matches(&self, key: &[u64]) -> bool {
-        let differs = |((key, value), mask): ((&u64, &u64), &u64)| (key ^ value) & mask != 0;
-        if key.iter().zip(self.value()).zip(self.mask()).any(differs) {
-            return false;
-        }
-        self.schema
-            .range_fields()
-            .iter()
-            .all(|range| range.contains(key, self.value(), self.high()))
+        PackedRule::from(*self).matches(key)
     }
 
     /// Whether some key matches both rules, which must share a schema.

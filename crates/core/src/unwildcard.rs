@@ -7,38 +7,8 @@
 //! make the block of values around the key's lie inside of the range, or
 //! outside of it.
 
-use crate::rule::RuleRef;
-use crate::schema::{Placement, RangeField, Schema, prefix_mask};
-
-/// A packed rule, wherever an engine keeps its words.
-#[derive(Clone, Copy)]
-pub(crate) struct PackedRule<'a> {
-    pub(crate) schema: &'a Schema,
-    pub(crate) value: &'a [u64],
-    pub(crate) mask: &'a [u64],
-    pub(crate) high: &'a [u64],
-}
-
-impl PackedRule<'_> {
-    fn ends(&self, range: &RangeField) -> (u128, u128) {
-        (range.key.get(self.value), range.high.get(self.high))
-    }
-
-    fn width(&self, range: &RangeField) -> u32 {
-        self.schema.field(range.field).width()
-    }
-}
-
-impl<'a> From<RuleRef<'a>> for PackedRule<'a> {
-    fn from(rule: RuleRef<'a>) -> PackedRule<'a> {
-        PackedRule {
-            schema: rule.schema(),
-            value: rule.value(),
-            mask: rule.mask(),
-            high: rule.high(),
-        }
-    }
-}
+use crate::packed::PackedRule;
+use crate::schema::{Placement, prefix_mask};
 
 /// Adds the bits that show that a matching rule matches.
 pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {

@@ -1,9 +1,9 @@
 //! Where the rules of a tuple space lie: one aligned record each, reused after
 //! removal.
 
+use crate::packed::PackedRule;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::schema::{RangeField, Schema};
-use crate::unwildcard::PackedRule;
 
 use super::TableNumber;
 
