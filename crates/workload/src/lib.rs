@@ -5,3 +5,4 @@ pub mod capture;
 pub mod diagnostic;
 pub mod formats;
 pub mod packet;
+pub mod kit;
