@@ -1,0 +1,810 @@
+//! Several engines against each other, over a trace of headers.
+//!
+//! All engines look the whole trace up in batches and must agree; some headers
+//! are looked up singly and with a mask as well. Where there is a list of
+//! expected answers, the first is held against it too. Then, if asked for,
+//! rules are removed, replaced and put back at random, and the engines must
+//! agree after each transaction.
+//!
+//! Agreement is cheap: a million headers take as long as looking them up. Only
+//! when two answers differ are all rules scanned, to say which is right.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use classyard::key::unpack;
+use classyard::policy::PartId;
+use classyard::{
+    BATCH, BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, NoProgress, Policy,
+    PolicyTrace, Progress, RuleId, Scratch, Stats, UpdateError, Winner,
+};
+
+use super::differential::{Disagreement, Question, Scenario, minimise};
+use super::oracle::{OwnedChange, transaction};
+use super::random::SeededDice;
+use super::{Skip, Subject, guarded, ring, text};
+
+mod overlay;
+
+use overlay::Overlay;
+
+/// What to do, and how much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Random updates follow from it.
+    pub seed: u64,
+    /// Headers looked up together.
+    pub batch: usize,
+    /// One header in so many is looked up singly; 0 for none.
+    pub single_every: usize,
+    /// One header in so many is looked up with a mask; 0 for none.
+    pub masked_every: usize,
+    /// The most masks that are proved right against all rules, one by one.
+    pub proofs: usize,
+    /// Whether every answer is held against the engine `linear`. Slow.
+    pub oracle: bool,
+    /// Random changes to make, in transactions, with checks in between.
+    pub updates: usize,
+    /// The most headers that are looked up after each transaction.
+    pub headers_per_update: usize,
+    /// Limits for the engines.
+    pub limits: Limits,
+}
+
+impl Default for Options {
+    /// Everything but the oracle and updates.
+    fn default() -> Options {
+        Options {
+            seed: 1,
+            batch: BATCH,
+            single_every: 97,
+            masked_every: 1009,
+            proofs: 1000,
+            oracle: false,
+            updates: 0,
+            headers_per_update: 1000,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// What an engine took part in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineReport {
+    /// The engine's specification.
+    pub subject: String,
+    /// Counts and sizes, one for each part of the policy.
+    pub parts: Vec<Stats>,
+}
+
+/// How much was compared, over all engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Headers in the trace.
+    pub headers: usize,
+    /// Headers looked up in batches.
+    pub batch_lookups: usize,
+    /// Headers looked up singly.
+    pub single_lookups: usize,
+    /// Headers looked up with a mask.
+    pub masked_lookups: usize,
+    /// Masks that were proved right against all rules.
+    pub proofs: usize,
+    /// Answers that were held against the expected ones.
+    pub expected: usize,
+    /// Headers that match no rule.
+    pub misses: usize,
+    /// Transactions.
+    pub transactions: usize,
+    /// Changes in them.
+    pub changes: usize,
+}
+
+impl fmt::Display for Counters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = [
+            ("headers", self.headers),
+            ("batch lookups", self.batch_lookups),
+            ("single lookups", self.single_lookups),
+            ("masked lookups", self.masked_lookups),
+            ("masks proved", self.proofs),
+            ("expected answers", self.expected),
+            ("misses", self.misses),
+            ("transactions", self.transactions),
+            ("changes", self.changes),
+        ];
+        let done = counts.into_iter().filter(|&(_, count)| count > 0);
+        for (index, (name, count)) in done.enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{count} {name}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What came of a comparison.
+#[derive(Debug, Default)]
+pub struct CollisionReport {
+    /// The engines that took part, in order.
+    pub engines: Vec<EngineReport>,
+    /// How much was compared.
+    pub counters: Counters,
+    /// What did not take part, and why.
+    pub skips: Vec<Skip>,
+    /// The first disagreement, if there was one.
+    pub collision: Option<Box<Collision>>,
+    /// Whether the observer ended it early.
+    pub stopped: bool,
+}
+
+impl CollisionReport {
+    /// Whether nothing was wrong and nothing was left out.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.collision.is_none() && self.skips.is_empty() && !self.stopped
+    }
+}
+
+/// How a disagreement showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Lookup {
+    /// In a batch lookup.
+    Batch,
+    /// In a single lookup.
+    Single,
+    /// In a masked lookup.
+    Masked,
+    /// The mask of a masked lookup misses a bit: this header agrees on it, and
+    /// its winner is another.
+    Mask {
+        /// The mask, field by field.
+        mask: Vec<u128>,
+        /// The header.
+        escape: Vec<u128>,
+        /// Its winner.
+        winner: Winner,
+    },
+    /// The expected answer is another.
+    Expected,
+    /// The engine panicked.
+    Panic(String),
+    /// The engine refused a transaction that is right.
+    Refused(UpdateError),
+}
+
+/// A disagreement, with everything that is needed to repeat it.
+#[derive(Clone, Debug)]
+pub struct Collision {
+    /// How it showed.
+    pub lookup: Lookup,
+    /// The header's position in the trace, from 0.
+    pub index: usize,
+    /// The part of the policy that the header belongs to.
+    pub part: PartId,
+    /// The header.
+    pub header: Vec<u128>,
+    /// The first engine that is wrong, or the one that showed it.
+    pub subject: String,
+    /// Each engine's answer to the header in a batch of one.
+    pub answers: Vec<(String, Result<Winner, String>)>,
+    /// The answer that was expected, where there was a list.
+    pub expected: Option<Winner>,
+    /// The right answer, found by scanning all rules.
+    pub truth: Winner,
+    /// Changes that were made before.
+    pub changes: usize,
+    /// The seed of these changes.
+    pub seed: u64,
+    /// The rules that are named, each as text.
+    pub rules: Vec<(RuleId, String)>,
+    /// The header as text.
+    pub header_text: String,
+    /// A small scenario that shows the same, built afresh; `None` when the
+    /// wrong answer does not show then.
+    pub minimal: Option<Box<Disagreement>>,
+}
+
+impl fmt::Display for Collision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Collision {
+            index,
+            subject,
+            header_text,
+            truth,
+            changes,
+            seed,
+            ..
+        } = self;
+        let what = match &self.lookup {
+            Lookup::Batch => "a batch lookup is wrong",
+            Lookup::Single => "a single lookup is wrong",
+            Lookup::Masked => "a masked lookup is wrong",
+            Lookup::Mask { .. } => "a mask misses a bit",
+            Lookup::Expected => "the expected answer is another",
+            Lookup::Panic(_) => "panicked",
+            Lookup::Refused(_) => "refuses a transaction",
+        };
+        writeln!(f, "engine {subject}: {what}")?;
+        writeln!(f, "  header {index}: {header_text}")?;
+        match &self.lookup {
+            Lookup::Panic(message) => writeln!(f, "  message: {message}")?,
+            Lookup::Refused(error) => writeln!(f, "  error: {error}")?,
+            Lookup::Mask {
+                mask,
+                escape,
+                winner,
+            } => {
+                writeln!(f, "  mask, field by field: {mask:#x?}")?;
+                writeln!(
+                    f,
+                    "  header {escape:?} agrees on it; its winner is {winner:?}"
+                )?;
+            }
+            _ => {}
+        }
+        writeln!(f, "  right: {truth:?}")?;
+        if let Some(expected) = self.expected {
+            writeln!(f, "  expected: {expected:?}")?;
+        }
+        for (subject, answer) in &self.answers {
+            match answer {
+                Ok(winner) => writeln!(f, "  {subject}: {winner:?}")?,
+                Err(message) => writeln!(f, "  {subject}: panicked: {message}")?,
+            }
+        }
+        for (_, rule) in &self.rules {
+            writeln!(f, "  rule {rule}")?;
+        }
+        if *changes > 0 {
+            writeln!(f, "after {changes} random changes with seed {seed}")?;
+        }
+        if let Some(minimal) = &self.minimal {
+            write!(f, "made smaller:\n{minimal}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares engines over a trace.
+///
+/// `expected` is for each header the winning rule's position in file order
+/// ([`Policy::ids`]), or `None` for a miss. The first engine that builds is the
+/// one that the others are held against, or `linear` with
+/// [`Options::oracle`]; when answers differ, a scan of all rules says who is
+/// wrong.
+///
+/// # Panics
+/// When the trace has other parts than the policy, or there is not one
+/// expected answer for each header.
+pub fn collide(
+    policy: &Policy,
+    trace: &PolicyTrace,
+    expected: Option<&[Option<usize>]>,
+    subjects: &[Subject],
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> CollisionReport {
+    if let Some(expected) = expected {
+        assert_eq!(expected.len(), trace.len(), "one answer for each header");
+    }
+    let oracle = options.oracle.then(|| {
+        let spec = EngineSpec::parse(ORACLE).expect("the oracle is registered");
+        Subject::from(spec)
+    });
+    let subjects: Vec<&Subject> = oracle.iter().chain(subjects).collect();
+    let mut collider = Collider {
+        policy,
+        trace,
+        options,
+        indices: indices(policy, trace),
+        seats: Vec::new(),
+        overlay: Overlay::new(policy),
+        report: CollisionReport::default(),
+        scratch: Scratch::new(),
+    };
+    match collider.run(expected, &subjects, progress) {
+        Ok(()) => {}
+        Err(Stop::Asked) => collider.report.stopped = true,
+        Err(Stop::Found(collision)) => collider.report.collision = Some(collision),
+    }
+    collider.report
+}
+
+/// The engine that every answer is held against when the oracle is asked for.
+const ORACLE: &str = "linear";
+
+/// For each part, where its headers stand in the trace.
+fn indices(policy: &Policy, trace: &PolicyTrace) -> Vec<Vec<usize>> {
+    if policy.parts().len() == 1 {
+        return Vec::new();
+    }
+    let mut indices = vec![Vec::new(); policy.parts().len()];
+    for index in 0..trace.len() {
+        indices[trace.part_of(index).index()].push(index);
+    }
+    indices
+}
+
+struct Seat<'a> {
+    subject: &'a Subject,
+    parts: Vec<Box<dyn Classifier>>,
+}
+
+struct Collider<'a> {
+    policy: &'a Policy,
+    trace: &'a PolicyTrace,
+    options: &'a Options,
+    /// For each part, where its headers stand in the trace; empty while there
+    /// is one part only.
+    indices: Vec<Vec<usize>>,
+    seats: Vec<Seat<'a>>,
+    overlay: Overlay<'a>,
+    report: CollisionReport,
+    scratch: Scratch,
+}
+
+enum Stop {
+    Asked,
+    Found(Box<Collision>),
+}
+
+/// The header at a row of a part's keys.
+#[derive(Clone, Copy)]
+struct Place {
+    part: PartId,
+    row: usize,
+}
+
+/// Headers between two reports of progress.
+const CHUNK: usize = 16_384;
+
+impl<'a> Collider<'a> {
+    fn run(
+        &mut self,
+        expected: Option<&[Option<usize>]>,
+        subjects: &[&'a Subject],
+        progress: &mut dyn Progress,
+    ) -> Result<(), Stop> {
+        self.report.counters.headers = self.trace.len();
+        for &subject in subjects {
+            self.seat(subject, progress)?;
+        }
+        if self.seats.is_empty() {
+            return Ok(());
+        }
+        self.compare_all(expected, progress)?;
+        self.update(progress)
+    }
+
+    fn seat(&mut self, subject: &'a Subject, progress: &mut dyn Progress) -> Result<(), Stop> {
+        let rules = self.policy.parts().iter();
+        let built = guarded(|| {
+            let parts = rules.map(|rules| subject.build(rules, &self.options.limits, progress));
+            parts.collect::<Result<Vec<_>, _>>()
+        });
+        match built {
+            Ok(Ok(parts)) => {
+                self.report.engines.push(EngineReport {
+                    subject: subject.name().to_owned(),
+                    parts: parts.iter().map(|part| part.stats()).collect(),
+                });
+                self.seats.push(Seat { subject, parts });
+                Ok(())
+            }
+            Ok(Err(BuildError::Stopped { .. })) => Err(Stop::Asked),
+            Ok(Err(error)) => {
+                self.skip(subject, "all lookups", &error.to_string());
+                Ok(())
+            }
+            Err(message) => {
+                let place = Place {
+                    part: PartId::FIRST,
+                    row: 0,
+                };
+                Err(self.found(
+                    Lookup::Panic(message),
+                    place,
+                    subject,
+                    None,
+                    Question::Build,
+                ))
+            }
+        }
+    }
+
+    fn skip(&mut self, subject: &Subject, what: &str, reason: &str) {
+        self.report.skips.push(Skip {
+            subject: subject.name().to_owned(),
+            what: what.to_owned(),
+            reason: reason.to_owned(),
+        });
+    }
+
+    fn compare_all(
+        &mut self,
+        expected: Option<&[Option<usize>]>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Stop> {
+        let (mut done, total) = (0, self.trace.len());
+        for part in self.policy.part_ids() {
+            let keys = self.trace.part(part).len();
+            let chunk = (CHUNK / self.batch()).max(1) * self.batch();
+            for start in (0..keys).step_by(chunk) {
+                if let ControlFlow::Break(()) = progress.report("comparing", done, total) {
+                    return Err(Stop::Asked);
+                }
+                let rows = start..(start + chunk).min(keys);
+                done += rows.len();
+                let winners = self.compare_batches(part, rows.clone(), false)?;
+                self.report.counters.misses += winners.iter().filter(|w| w.is_miss()).count();
+                if let Some(expected) = expected {
+                    self.compare_expected(part, rows.clone(), &winners, expected)?;
+                }
+                for (row, &winner) in rows.zip(&winners) {
+                    let place = Place { part, row };
+                    if every(self.options.single_every, row) {
+                        self.compare_single(place, winner)?;
+                    }
+                    if every(self.options.masked_every, row) {
+                        self.compare_masked(place, winner)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> usize {
+        self.options.batch.max(1)
+    }
+
+    /// Looks rows up with every engine, or every one that takes updates, and
+    /// returns the winners on which all agree. The rows begin with a batch.
+    fn compare_batches(
+        &mut self,
+        part: PartId,
+        rows: Range<usize>,
+        dynamic: bool,
+    ) -> Result<Vec<Winner>, Stop> {
+        let keys = self.trace.part(part);
+        let batch = self.batch();
+        let mut reference: Option<(&Subject, Vec<Winner>)> = None;
+        for seat in &self.seats {
+            if dynamic && !seat.subject.is_dynamic() {
+                continue;
+            }
+            let mut found = vec![Winner::MISS; rows.len()];
+            let batches = keys.batches(batch).skip(rows.start / batch);
+            for (number, (slice, winners)) in batches.zip(found.chunks_mut(batch)).enumerate() {
+                let classifier = seat.parts[part.index()].as_ref();
+                let scratch = &mut self.scratch;
+                if let Err(message) = guarded(|| classifier.classify_batch(slice, winners, scratch))
+                {
+                    let row = rows.start + number * batch;
+                    let place = Place { part, row };
+                    let question = batch_question(keys, row, slice.len());
+                    let lookup = Lookup::Panic(message);
+                    return Err(self.found(lookup, place, seat.subject, None, question));
+                }
+            }
+            self.report.counters.batch_lookups += found.len();
+            let Some((first, winners)) = &reference else {
+                reference = Some((seat.subject, found));
+                continue;
+            };
+            if let Some(at) = winners.iter().zip(&found).position(|(a, b)| a != b) {
+                let place = Place {
+                    part,
+                    row: rows.start + at,
+                };
+                let truth = self.overlay.winner(part, keys.key(place.row));
+                let wrong = if winners[at] == truth {
+                    seat.subject
+                } else {
+                    first
+                };
+                let from = rows.start + at / batch * batch;
+                let question = batch_question(keys, from, batch.min(rows.end - from));
+                return Err(self.found(Lookup::Batch, place, wrong, None, question));
+            }
+        }
+        Ok(reference.map(|(_, winners)| winners).unwrap_or_default())
+    }
+
+    fn compare_expected(
+        &mut self,
+        part: PartId,
+        rows: Range<usize>,
+        winners: &[Winner],
+        expected: &[Option<usize>],
+    ) -> Result<(), Stop> {
+        for (row, winner) in rows.zip(winners) {
+            let position = winner.rule().and_then(|id| self.policy.position(id));
+            let place = Place { part, row };
+            let wanted = expected[self.index(place)];
+            self.report.counters.expected += 1;
+            if wanted != position {
+                let keys = self.trace.part(part);
+                let truth = self.overlay.winner(part, keys.key(row));
+                let lookup = if truth == *winner {
+                    Lookup::Expected
+                } else {
+                    Lookup::Batch
+                };
+                let wanted = Some(self.winner_at(wanted));
+                let subject = self.seats[0].subject;
+                let question = batch_question(keys, row, 1);
+                return Err(self.found(lookup, place, subject, wanted, question));
+            }
+        }
+        Ok(())
+    }
+
+    /// The outcome in which the rule at a position of the file wins.
+    fn winner_at(&self, position: Option<usize>) -> Winner {
+        let id = position.and_then(|position| self.policy.ids().get(position));
+        let rule = id.and_then(|&id| self.policy.rule(id).next());
+        rule.map_or(Winner::MISS, |(_, rule)| rule.winner())
+    }
+
+    fn compare_single(&mut self, place: Place, winner: Winner) -> Result<(), Stop> {
+        let keys = self.trace.part(place.part);
+        for seat in &self.seats {
+            self.report.counters.single_lookups += 1;
+            let classifier = seat.parts[place.part.index()].as_ref();
+            let scratch = &mut self.scratch;
+            let question = || Question::One {
+                keys: ring(keys, place.row, 1),
+            };
+            match guarded(|| classifier.classify_one(keys.key(place.row), scratch)) {
+                Ok(found) if found == winner => {}
+                Ok(_) => {
+                    return Err(self.found(Lookup::Single, place, seat.subject, None, question()));
+                }
+                Err(message) => {
+                    let lookup = Lookup::Panic(message);
+                    return Err(self.found(lookup, place, seat.subject, None, question()));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_masked(&mut self, place: Place, winner: Winner) -> Result<(), Stop> {
+        let keys = self.trace.part(place.part);
+        let key = keys.key(place.row);
+        for seat in &self.seats {
+            self.report.counters.masked_lookups += 1;
+            let classifier = seat.parts[place.part.index()].as_ref();
+            let scratch = &mut self.scratch;
+            let mut mask = vec![0; key.len()];
+            let question = Question::Masked {
+                keys: ring(keys, place.row, 1),
+                best: Winner::MISS,
+                preset: mask.clone(),
+                flips: None,
+            };
+            let found =
+                guarded(|| classifier.classify_masked(key, Winner::MISS, &mut mask, scratch));
+            let lookup = match found {
+                Err(message) => Some(Lookup::Panic(message)),
+                Ok(found) if found != winner => Some(Lookup::Masked),
+                Ok(_) if self.report.counters.proofs >= self.options.proofs => None,
+                Ok(_) => {
+                    self.report.counters.proofs += 1;
+                    self.refute(place, winner, &mask)
+                }
+            };
+            if let Some(lookup) = lookup {
+                return Err(self.found(lookup, place, seat.subject, None, question));
+            }
+        }
+        Ok(())
+    }
+
+    /// Tries to prove a masked lookup wrong, by all rules.
+    fn refute(&self, place: Place, winner: Winner, mask: &[u64]) -> Option<Lookup> {
+        let keys = self.trace.part(place.part);
+        let key = keys.key(place.row);
+        if self.overlay.winner(place.part, key) != winner {
+            return Some(Lookup::Masked);
+        }
+        let escape = self.overlay.escape(place.part, key, mask)?;
+        let mut other = KeyVec::new(keys.schema());
+        other.push(&escape).expect("made of the schema's values");
+        Some(Lookup::Mask {
+            mask: unpack(keys.schema(), mask),
+            winner: self.overlay.winner(place.part, other.key(0)),
+            escape,
+        })
+    }
+
+    /// Removes, replaces and puts back rules at random, in transactions.
+    fn update(&mut self, progress: &mut dyn Progress) -> Result<(), Stop> {
+        if self.options.updates == 0 || self.policy.is_empty() {
+            return Ok(());
+        }
+        for seat in 0..self.seats.len() {
+            if !self.seats[seat].subject.is_dynamic() {
+                let subject = self.seats[seat].subject;
+                self.skip(subject, "updates", "the engine takes no updates");
+            }
+        }
+        let mut dice = SeededDice::new(self.options.seed);
+        let mut made = 0;
+        while made < self.options.updates {
+            let step = progress.report("updating", made, self.options.updates);
+            if let ControlFlow::Break(()) = step {
+                return Err(Stop::Asked);
+            }
+            let changes = self.overlay.draw(&mut dice);
+            made += changes.iter().map(Vec::len).sum::<usize>().max(1);
+            self.apply(&changes)?;
+            self.compare_some()?;
+        }
+        let restore = self.overlay.restore();
+        self.apply(&restore)?;
+        self.compare_some()
+    }
+
+    /// Makes changes, a list for each part, in every engine that takes them.
+    fn apply(&mut self, changes: &[Vec<OwnedChange>]) -> Result<(), Stop> {
+        self.report.counters.transactions += 1;
+        self.report.counters.changes += changes.iter().map(Vec::len).sum::<usize>();
+        for seat in 0..self.seats.len() {
+            let subject = self.seats[seat].subject;
+            if !subject.is_dynamic() {
+                continue;
+            }
+            for (part, changes) in self.policy.part_ids().zip(changes) {
+                let classifier = &mut self.seats[seat].parts[part.index()];
+                let made = guarded(|| {
+                    let dynamic = classifier.as_dynamic();
+                    dynamic.map_or(Ok(()), |d| d.apply(&transaction(changes)))
+                });
+                let lookup = match made {
+                    Ok(Ok(())) => continue,
+                    Ok(Err(error)) => Lookup::Refused(error),
+                    Err(message) => Lookup::Panic(message),
+                };
+                let place = Place { part, row: 0 };
+                let question = Question::Apply(changes.clone());
+                return Err(self.found(lookup, place, subject, None, question));
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks some headers up in every engine that takes updates, beginning
+    /// somewhere else each time, and proves a few answers by all rules.
+    fn compare_some(&mut self) -> Result<(), Stop> {
+        for part in self.policy.part_ids() {
+            let keys = self.trace.part(part);
+            if keys.is_empty() {
+                continue;
+            }
+            // Whole batches, so that slices need no copy.
+            let wanted = self.options.headers_per_update.max(1);
+            let count = keys.len().min(wanted.next_multiple_of(self.batch()));
+            let latest = keys.len() - count;
+            let start = self.report.counters.transactions * count % (latest + 1);
+            let start = start / self.batch() * self.batch();
+            let winners = self.compare_batches(part, start..start + count, true)?;
+            let stride = (count / SCANS).max(1);
+            for (row, &winner) in (start..).zip(&winners).step_by(stride) {
+                if self.overlay.winner(part, keys.key(row)) != winner {
+                    let dynamic = self.seats.iter().find(|seat| seat.subject.is_dynamic());
+                    let subject = dynamic.expect("it has answered").subject;
+                    let place = Place { part, row };
+                    let question = batch_question(keys, row, 1);
+                    return Err(self.found(Lookup::Batch, place, subject, None, question));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The position of a header in the trace.
+    fn index(&self, place: Place) -> usize {
+        match self.indices.get(place.part.index()) {
+            Some(indices) => indices.get(place.row).copied().unwrap_or(0),
+            None => place.row,
+        }
+    }
+
+    /// Gathers everything that is needed to repeat a disagreement.
+    fn found(
+        &self,
+        lookup: Lookup,
+        place: Place,
+        subject: &Subject,
+        expected: Option<Winner>,
+        question: Question,
+    ) -> Stop {
+        let part = place.part.index();
+        let schema = self.policy.part(place.part).schema();
+        let keys = self.trace.part(place.part);
+        let (mut header, mut truth, mut answers) = (Vec::new(), Winner::MISS, Vec::new());
+        if place.row < keys.len() {
+            header = keys.header(place.row);
+            truth = self.overlay.winner(place.part, keys.key(place.row));
+            let key = keys.key(place.row);
+            let one = KeySlice::new(key, key.len());
+            for seat in &self.seats {
+                let answer = guarded(|| {
+                    let mut winners = [Winner::MISS];
+                    seat.parts[part].classify_batch(one, &mut winners, &mut Scratch::new());
+                    winners[0]
+                });
+                answers.push((seat.subject.name().to_owned(), answer));
+            }
+        }
+        let named = answers.iter().filter_map(|(_, answer)| answer.clone().ok());
+        let mut ids: Vec<RuleId> = named
+            .chain([truth])
+            .chain(expected)
+            .filter_map(Winner::rule)
+            .collect();
+        ids.sort();
+        ids.dedup();
+        let rules = ids.into_iter().filter_map(|id| {
+            let rule = self.overlay.rule(place.part, id)?;
+            Some((id, text::write_rule(rule)))
+        });
+        let scenario = Scenario {
+            schema: Arc::clone(schema),
+            limits: self.options.limits,
+            initial: self.overlay.rules(place.part),
+            history: Vec::new(),
+            question,
+        };
+        let kind = match &lookup {
+            Lookup::Mask { .. } => "mask",
+            Lookup::Panic(_) => "panic",
+            Lookup::Refused(_) => "update",
+            Lookup::Batch | Lookup::Single | Lookup::Masked | Lookup::Expected => "winner",
+        };
+        let minimal = minimise(subject, &scenario, kind, &mut NoProgress);
+        Stop::Found(Box::new(Collision {
+            lookup,
+            index: self.index(place),
+            part: place.part,
+            header_text: text::write_header(schema, &header),
+            header,
+            subject: subject.name().to_owned(),
+            answers,
+            expected,
+            truth,
+            changes: self.report.counters.changes,
+            seed: self.options.seed,
+            rules: rules.collect(),
+            minimal: minimal.map(|(scenario, finding)| {
+                Box::new(Disagreement {
+                    subject: subject.name().to_owned(),
+                    seed: self.options.seed,
+                    step: self.report.counters.transactions,
+                    finding,
+                    scenario,
+                    minimal: true,
+                })
+            }),
+        }))
+    }
+}
+
+/// Answers that are held against a scan of all rules after each transaction.
+const SCANS: usize = 4;
+
+/// Whether it is a row's turn.
+fn every(step: usize, row: usize) -> bool {
+    step > 0 && row.is_multiple_of(step)
+}
+
+fn batch_question(keys: &KeyVec, start: usize, length: usize) -> Question {
+    Question::Batch {
+        keys: ring(keys, start, length),
+        best: vec![Winner::MISS; length],
+    }
+}

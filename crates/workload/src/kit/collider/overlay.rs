@@ -1,0 +1,158 @@
+//! A policy's rules with some removed and some replaced, without a copy of the
+//! rest.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use classyard::policy::PartId;
+use classyard::{ActionId, Policy, Priority, Rule, RuleId, RuleRef, Winner};
+
+use crate::kit::oracle::{OwnedChange, escape};
+use crate::kit::random::Dice;
+
+/// The most changes of a transaction.
+const CHANGES: usize = 20;
+
+pub(super) struct Overlay<'a> {
+    policy: &'a Policy,
+    removed: HashSet<RuleId>,
+    /// For each part, the rules that stand in place of the policy's.
+    replaced: Vec<HashMap<RuleId, Arc<Rule>>>,
+}
+
+impl<'a> Overlay<'a> {
+    /// The policy's rules as they are.
+    pub(super) fn new(policy: &'a Policy) -> Overlay<'a> {
+        Overlay {
+            policy,
+            removed: HashSet::new(),
+            replaced: vec![HashMap::new(); policy.parts().len()],
+        }
+    }
+
+    /// The rules of a part that are there now.
+    fn iter(&self, part: PartId) -> impl Iterator<Item = RuleRef<'_>> {
+        let replaced = &self.replaced[part.index()];
+        let untouched = move |rule: &RuleRef<'_>| {
+            let id = rule.id();
+            (self.removed.is_empty() || !self.removed.contains(&id))
+                && (replaced.is_empty() || !replaced.contains_key(&id))
+        };
+        let kept = self.policy.part(part).iter().filter(untouched);
+        kept.chain(replaced.values().map(|rule| rule.view()))
+    }
+
+    /// The same, to keep.
+    pub(super) fn rules(&self, part: PartId) -> Vec<Arc<Rule>> {
+        self.iter(part)
+            .map(|rule| Arc::new(rule.to_rule()))
+            .collect()
+    }
+
+    /// The rule of that id in a part, if it is there now.
+    pub(super) fn rule(&self, part: PartId, id: RuleId) -> Option<RuleRef<'_>> {
+        if self.removed.contains(&id) {
+            return None;
+        }
+        match self.replaced[part.index()].get(&id) {
+            Some(rule) => Some(rule.view()),
+            None => self.policy.part(part).get(id),
+        }
+    }
+
+    /// The best rule that matches a key, by a scan.
+    pub(super) fn winner(&self, part: PartId, key: &[u64]) -> Winner {
+        let better = |best: Winner, rule: RuleRef<'_>| {
+            let wins = rule.winner().beats(best) && rule.matches(key);
+            if wins { rule.winner() } else { best }
+        };
+        self.iter(part).fold(Winner::MISS, better)
+    }
+
+    /// A header that agrees with a key on a mask and has another winner.
+    pub(super) fn escape(&self, part: PartId, key: &[u64], mask: &[u64]) -> Option<Vec<u128>> {
+        let rules = self
+            .iter(part)
+            .map(|rule| (rule.winner(), move |id| rule.field(id)));
+        let schema = self.policy.part(part).schema();
+        let outcome = self.winner(part, key);
+        escape(schema, rules, key, mask, Winner::MISS, outcome)
+    }
+
+    /// Makes random changes and returns them, a list for each part.
+    pub(super) fn draw(&mut self, dice: &mut dyn Dice) -> Vec<Vec<OwnedChange>> {
+        let ids = self.policy.ids();
+        let mut touched = HashSet::new();
+        let mut changes = vec![Vec::new(); self.replaced.len()];
+        for _ in 0..1 + dice.below(CHANGES) {
+            let id = *dice.pick(ids);
+            if !touched.insert(id) {
+                continue;
+            }
+            if self.removed.contains(&id) {
+                self.put_back(id, &mut changes);
+            } else if dice.one_in(2) {
+                self.remove(id, &mut changes);
+            } else {
+                let other = *dice.pick(ids);
+                let mut rules = self.policy.rule(other);
+                let priority = rules.next().map_or(0, |(_, rule)| rule.priority().0);
+                let priority = match dice.below(3) {
+                    0 => priority,
+                    1 => priority.saturating_add(1),
+                    _ => priority.saturating_sub(1),
+                };
+                self.replace(id, Priority(priority), &mut changes);
+            }
+        }
+        changes
+    }
+
+    /// The changes that bring the policy's rules back.
+    pub(super) fn restore(&mut self) -> Vec<Vec<OwnedChange>> {
+        let mut changes = vec![Vec::new(); self.replaced.len()];
+        let mut removed: Vec<RuleId> = self.removed.iter().copied().collect();
+        removed.sort();
+        for id in removed {
+            self.put_back(id, &mut changes);
+        }
+        for part in self.policy.part_ids() {
+            let replaced = std::mem::take(&mut self.replaced[part.index()]);
+            let mut ids: Vec<RuleId> = replaced.into_keys().collect();
+            ids.sort();
+            for id in ids {
+                let rule = self.policy.part(part).get(id).expect("it was replaced");
+                let rule = Arc::new(rule.to_rule());
+                changes[part.index()].push(OwnedChange::Modify(rule));
+            }
+        }
+        changes
+    }
+
+    fn remove(&mut self, id: RuleId, changes: &mut [Vec<OwnedChange>]) {
+        for (part, _) in self.policy.rule(id) {
+            changes[part.index()].push(OwnedChange::Remove(id));
+            self.replaced[part.index()].remove(&id);
+        }
+        self.removed.insert(id);
+    }
+
+    fn put_back(&mut self, id: RuleId, changes: &mut [Vec<OwnedChange>]) {
+        for (part, rule) in self.policy.rule(id) {
+            let rule = Arc::new(rule.to_rule());
+            changes[part.index()].push(OwnedChange::Insert(rule));
+        }
+        self.removed.remove(&id);
+    }
+
+    fn replace(&mut self, id: RuleId, priority: Priority, changes: &mut [Vec<OwnedChange>]) {
+        for (part, rule) in self.policy.rule(id) {
+            let ActionId(action) = rule.action();
+            let action = ActionId(action.wrapping_add(1));
+            let rule = Rule::new(rule.schema(), id, priority, action, &rule.fields());
+            let rule = Arc::new(rule.expect("matches of a rule"));
+            changes[part.index()].push(OwnedChange::Modify(Arc::clone(&rule)));
+            self.replaced[part.index()].insert(id, rule);
+        }
+    }
+}

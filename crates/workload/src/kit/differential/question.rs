@@ -1,0 +1,702 @@
+//! What a classifier is asked, and what can be wrong with its answer.
+
+use std::fmt;
+
+use classyard::key::unpack;
+use classyard::{
+    BuildError, Classifier, KeyVec, LookupTrace, NoProgress, RuleId, Schema, Scratch, UpdateError,
+    Winner,
+};
+
+use super::Counters;
+use crate::kit::oracle::{Oracle, OwnedChange, transaction};
+use crate::kit::random::{Dice, SeededDice};
+use crate::kit::{Subject, guarded, text};
+
+/// One thing that a classifier is asked or told.
+#[derive(Clone, Debug)]
+pub enum Question {
+    /// To be built.
+    Build,
+    /// To make a transaction's changes.
+    Apply(Vec<OwnedChange>),
+    /// To reorganise itself.
+    Rebuild,
+    /// To improve candidates by a batch lookup.
+    Batch {
+        /// The headers.
+        keys: KeyVec,
+        /// A candidate for each.
+        best: Vec<Winner>,
+    },
+    /// To look one header up.
+    One {
+        /// The header.
+        keys: KeyVec,
+    },
+    /// To improve a candidate and say on which bits that depended.
+    Masked {
+        /// The header.
+        keys: KeyVec,
+        /// The candidate.
+        best: Winner,
+        /// Bits that are set before.
+        preset: Vec<u64>,
+        /// Bits outside of the mask are flipped as this seed says, too.
+        flips: Option<u64>,
+    },
+    /// The same for a batch.
+    BatchMasked {
+        /// The headers.
+        keys: KeyVec,
+        /// A candidate for each.
+        best: Vec<Winner>,
+        /// Bits that are set before.
+        preset: Vec<u64>,
+    },
+    /// To be built twice, over every other rule each, and to be chained over
+    /// one candidate and one mask.
+    Chain {
+        /// The headers.
+        keys: KeyVec,
+    },
+    /// To say what a lookup does.
+    Trace {
+        /// The header.
+        keys: KeyVec,
+    },
+    /// To say which rules it holds.
+    Held,
+}
+
+impl Question {
+    /// The headers that are looked up.
+    #[must_use]
+    pub fn keys(&self) -> Option<&KeyVec> {
+        match self {
+            Question::Build | Question::Apply(_) | Question::Rebuild | Question::Held => None,
+            Question::Batch { keys, .. }
+            | Question::One { keys }
+            | Question::Masked { keys, .. }
+            | Question::BatchMasked { keys, .. }
+            | Question::Chain { keys }
+            | Question::Trace { keys } => Some(keys),
+        }
+    }
+
+    /// The right outcome for each header: the better of its candidate and its
+    /// winner.
+    #[must_use]
+    pub fn expected(&self, oracle: &Oracle) -> Vec<Winner> {
+        let Some(keys) = self.keys() else {
+            return Vec::new();
+        };
+        let keys = keys.as_slice().iter();
+        match self {
+            Question::Batch { best, .. } | Question::BatchMasked { best, .. } => keys
+                .zip(best)
+                .map(|(key, &best)| oracle.improve(key, best))
+                .collect(),
+            Question::Masked { best, .. } => keys.map(|key| oracle.improve(key, *best)).collect(),
+            _ => keys.map(|key| oracle.winner(key)).collect(),
+        }
+    }
+
+    /// Asks a classifier over the oracle's rules, and holds the answer against
+    /// the oracle's. [`Build`](Question::Build), [`Apply`](Question::Apply),
+    /// [`Rebuild`](Question::Rebuild) and [`Chain`](Question::Chain) need more
+    /// than a built classifier; nothing is asked then.
+    ///
+    /// # Errors
+    /// [`Finding`] says what is wrong with the answer.
+    pub fn ask(
+        &self,
+        classifier: &dyn Classifier,
+        oracle: &Oracle,
+        scratch: &mut Scratch,
+        counters: &mut Counters,
+    ) -> Result<(), Finding> {
+        let expected = self.expected(oracle);
+        ask(self, &expected, classifier, oracle, scratch, counters)
+    }
+}
+
+impl fmt::Display for Question {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Question::Build => f.write_str("building"),
+            Question::Apply(changes) => write!(f, "a transaction of {} changes", changes.len()),
+            Question::Rebuild => f.write_str("rebuilding"),
+            Question::Batch { keys, .. } => write!(f, "a batch lookup of {} headers", keys.len()),
+            Question::One { .. } => f.write_str("a single lookup"),
+            Question::Masked { .. } => f.write_str("a masked lookup"),
+            Question::BatchMasked { keys, .. } => {
+                write!(f, "a masked batch lookup of {} headers", keys.len())
+            }
+            Question::Chain { .. } => f.write_str("lookups chained over two classifiers"),
+            Question::Trace { .. } => f.write_str("the trace of a lookup"),
+            Question::Held => f.write_str("the rules that are held"),
+        }
+    }
+}
+
+/// What is wrong with an answer.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// Another rule wins.
+    Winner {
+        /// The header's position in its batch.
+        position: usize,
+        /// The header.
+        header: Vec<u128>,
+        /// The candidate.
+        best: Winner,
+        /// The right outcome.
+        expected: Winner,
+        /// The one that was found.
+        found: Winner,
+    },
+    /// A mask misses a bit: a header that agrees on it has another outcome.
+    Mask {
+        /// The header.
+        header: Vec<u128>,
+        /// The mask, field by field.
+        mask: Vec<u128>,
+        /// The candidate.
+        best: Winner,
+        /// The outcome, which is right.
+        outcome: Winner,
+        /// The header that agrees with the other on the mask.
+        escape: Vec<u128>,
+        /// Its outcome.
+        escaped: Winner,
+    },
+    /// A bit that was set in the mask before is gone.
+    MaskCleared {
+        /// The header.
+        header: Vec<u128>,
+    },
+    /// A transaction was taken that is to be refused, or the other way round.
+    Update {
+        /// `check` or `apply`.
+        call: &'static str,
+        /// What is right.
+        expected: Box<Result<(), UpdateError>>,
+        /// What was said.
+        found: Box<Result<(), UpdateError>>,
+    },
+    /// The engine does not build over rules that were built over before, or
+    /// does not rebuild.
+    Build(BuildError),
+    /// Another number of rules is reported.
+    Count {
+        /// How many there are.
+        expected: usize,
+        /// How many are said to be there.
+        found: usize,
+    },
+    /// A rule is said to be there and is not, or the other way round.
+    Holds {
+        /// The rule.
+        id: RuleId,
+        /// Whether it is there.
+        expected: bool,
+    },
+    /// A trace contradicts itself or the rules.
+    Trace {
+        /// The header.
+        header: Vec<u128>,
+        /// What is wrong.
+        what: String,
+    },
+    /// Something else that a classifier says about itself is wrong.
+    Says(String),
+    /// The classifier panicked.
+    Panic {
+        /// The panic's message.
+        message: String,
+    },
+}
+
+impl Finding {
+    /// A word for the kind of the finding.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Finding::Winner { .. } => "winner",
+            Finding::Mask { .. } => "mask",
+            Finding::MaskCleared { .. } => "mask-cleared",
+            Finding::Update { .. } => "update",
+            Finding::Build(_) => "build",
+            Finding::Count { .. } => "count",
+            Finding::Holds { .. } => "holds",
+            Finding::Trace { .. } => "trace",
+            Finding::Says(_) => "says",
+            Finding::Panic { .. } => "panic",
+        }
+    }
+
+    /// The header concerned, and one that should have the same outcome.
+    #[must_use]
+    pub fn headers(&self) -> Vec<&[u128]> {
+        match self {
+            Finding::Winner { header, .. }
+            | Finding::MaskCleared { header }
+            | Finding::Trace { header, .. } => vec![header],
+            Finding::Mask { header, escape, .. } => vec![header, escape],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The rules that are named.
+    #[must_use]
+    pub fn rules(&self) -> Vec<RuleId> {
+        let winners: Vec<Winner> = match self {
+            Finding::Winner {
+                best,
+                expected,
+                found,
+                ..
+            } => vec![*expected, *found, *best],
+            Finding::Mask {
+                best,
+                outcome,
+                escaped,
+                ..
+            } => vec![*outcome, *escaped, *best],
+            Finding::Holds { id, .. } => return vec![*id],
+            _ => Vec::new(),
+        };
+        let mut rules: Vec<RuleId> = winners.into_iter().filter_map(Winner::rule).collect();
+        rules.sort();
+        rules.dedup();
+        rules
+    }
+
+    /// The finding in words; headers are written as the schema says.
+    #[must_use]
+    pub fn describe(&self, schema: &Schema) -> String {
+        let show = |header: &[u128]| text::write_header(schema, header);
+        match self {
+            Finding::Winner {
+                position,
+                header,
+                best,
+                expected,
+                found,
+            } => format!(
+                "header {position} ({}), candidate {best:?}: expected {expected:?}, found {found:?}",
+                show(header)
+            ),
+            Finding::Mask {
+                header,
+                mask,
+                best,
+                outcome,
+                escape,
+                escaped,
+            } => {
+                let fields = schema.fields().iter().zip(mask);
+                let bits: Vec<String> = fields
+                    .filter(|&(_, &bits)| bits != 0)
+                    .map(|(field, bits)| format!("{}&{bits:#x}", field.name()))
+                    .collect();
+                format!(
+                    "header ({}), candidate {best:?}: the outcome is {outcome:?} with mask \
+                     ({}), but header ({}) agrees on it and its outcome is {escaped:?}",
+                    show(header),
+                    bits.join(" "),
+                    show(escape)
+                )
+            }
+            Finding::MaskCleared { header } => format!(
+                "header ({}): a bit that was set in the mask before is gone",
+                show(header)
+            ),
+            Finding::Update {
+                call,
+                expected,
+                found,
+            } => {
+                let say = |result: &Result<(), UpdateError>| match result {
+                    Ok(()) => "the transaction to be taken".to_owned(),
+                    Err(error) => format!("`{error}`"),
+                };
+                format!("{call}: expected {}, found {}", say(expected), say(found))
+            }
+            Finding::Build(error) => format!("expected it to build, found `{error}`"),
+            Finding::Count { expected, found } => {
+                format!("expected {expected} rules, found {found} in the statistics")
+            }
+            Finding::Holds { id, expected } => {
+                let (is, says) = if *expected {
+                    ("there", "missing")
+                } else {
+                    ("not there", "there")
+                };
+                format!("rule {id} is {is}, but is said to be {says}")
+            }
+            Finding::Trace { header, what } => {
+                format!("the trace of header ({}): {what}", show(header))
+            }
+            Finding::Says(what) => what.clone(),
+            Finding::Panic { message } => format!("panicked: {message}"),
+        }
+    }
+}
+
+/// Tells a classifier to make changes that the oracle has made or refused.
+pub(super) fn apply(
+    classifier: &mut dyn Classifier,
+    changes: &[OwnedChange],
+    expected: &Result<(), UpdateError>,
+) -> Result<(), Finding> {
+    let transaction = transaction(changes);
+    let wrong = |call, found: Result<(), UpdateError>| {
+        if found == *expected {
+            Ok(())
+        } else {
+            Err(Finding::Update {
+                call,
+                expected: Box::new(expected.clone()),
+                found: Box::new(found),
+            })
+        }
+    };
+    let answers = guarded(|| {
+        let dynamic = classifier.as_dynamic()?;
+        let checked = dynamic.check(&transaction);
+        Some((checked, dynamic.apply(&transaction)))
+    });
+    match answers {
+        Err(message) => Err(Finding::Panic { message }),
+        Ok(None) => Err(Finding::Says(
+            "registered as dynamic, but takes no updates".to_owned(),
+        )),
+        Ok(Some((checked, applied))) => {
+            wrong("check", checked)?;
+            wrong("apply", applied)
+        }
+    }
+}
+
+/// Tells a classifier to reorganise itself.
+pub(super) fn rebuild(classifier: &mut dyn Classifier) -> Result<(), Finding> {
+    let rebuilt = guarded(|| match classifier.as_dynamic() {
+        Some(dynamic) => dynamic.rebuild(&mut NoProgress),
+        None => Ok(()),
+    });
+    match rebuilt {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(Finding::Build(error)),
+        Err(message) => Err(Finding::Panic { message }),
+    }
+}
+
+/// Asks a classifier and holds the answer against the oracle's.
+pub(super) fn ask(
+    question: &Question,
+    expected: &[Winner],
+    classifier: &dyn Classifier,
+    oracle: &Oracle,
+    scratch: &mut Scratch,
+    counters: &mut Counters,
+) -> Result<(), Finding> {
+    guarded(|| match question {
+        Question::Build | Question::Apply(_) | Question::Rebuild | Question::Chain { .. } => Ok(()),
+        Question::Batch { keys, best } => {
+            counters.batches += 1;
+            counters.batch_keys += keys.len();
+            let mut found = best.clone();
+            classifier.classify_batch(keys.as_slice(), &mut found, scratch);
+            same_winners(keys, best, expected, &found)
+        }
+        Question::One { keys } => {
+            counters.singles += 1;
+            let found = classifier.classify_one(keys.key(0), scratch);
+            same_winners(keys, &[Winner::MISS], expected, &[found])
+        }
+        Question::Masked {
+            keys,
+            best,
+            preset,
+            flips,
+        } => {
+            counters.masked += 1;
+            let mut mask = preset.clone();
+            let found = classifier.classify_masked(keys.key(0), *best, &mut mask, scratch);
+            same_winners(keys, &[*best], expected, &[found])?;
+            mask_holds(oracle, keys.key(0), *best, preset, &mask)?;
+            match flips {
+                Some(seed) => flipped(oracle, keys.key(0), *best, &mask, *seed, counters),
+                None => Ok(()),
+            }
+        }
+        Question::BatchMasked { keys, best, preset } => {
+            counters.masked += keys.len();
+            let mut found = best.clone();
+            let mut masks = preset.repeat(keys.len());
+            let slice = keys.as_slice();
+            classifier.classify_batch_masked(slice, &mut found, &mut masks, scratch);
+            same_winners(keys, best, expected, &found)?;
+            let rows = masks.chunks_exact(slice.width());
+            slice
+                .iter()
+                .zip(best)
+                .zip(rows)
+                .try_for_each(|((key, &best), mask)| mask_holds(oracle, key, best, preset, mask))
+        }
+        Question::Trace { keys } => {
+            counters.traces += 1;
+            let trace = classifier.trace(keys.key(0));
+            check_trace(&trace, keys.key(0), expected[0], oracle).map_err(|what| Finding::Trace {
+                header: keys.header(0),
+                what,
+            })
+        }
+        Question::Held => held(classifier, oracle, counters),
+    })
+    .unwrap_or_else(|message| Err(Finding::Panic { message }))
+}
+
+/// Builds the subject over every other rule, twice, and chains the two.
+pub(super) fn chain(
+    subject: &Subject,
+    keys: &KeyVec,
+    expected: &[Winner],
+    oracle: &Oracle,
+    scratch: &mut Scratch,
+    counters: &mut Counters,
+) -> Result<(), Finding> {
+    let half = |odd: usize| {
+        let rules = oracle.rules().skip(odd).step_by(2).cloned();
+        Oracle::of_rules(oracle.schema(), rules, oracle.limits()).to_rule_set()
+    };
+    let build = |odd| subject.build(&half(odd), oracle.limits(), &mut NoProgress);
+    guarded(|| {
+        // What does not build is skipped where classifiers are built.
+        let (Ok(first), Ok(second)) = (build(0), build(1)) else {
+            return Ok(());
+        };
+        counters.builds += 2;
+        counters.chains += keys.len();
+        let miss = vec![Winner::MISS; keys.len()];
+        let mut found = miss.clone();
+        first.classify_batch(keys.as_slice(), &mut found, scratch);
+        second.classify_batch(keys.as_slice(), &mut found, scratch);
+        same_winners(keys, &miss, expected, &found)?;
+        let clear = vec![0; keys.schema().key_words()];
+        for (row, key) in keys.as_slice().iter().enumerate() {
+            let mut mask = clear.clone();
+            let best = first.classify_masked(key, Winner::MISS, &mut mask, scratch);
+            found[row] = second.classify_masked(key, best, &mut mask, scratch);
+            same_winners(keys, &miss, &expected[..=row], &found[..=row])?;
+            mask_holds(oracle, key, Winner::MISS, &clear, &mask)?;
+        }
+        Ok(())
+    })
+    .unwrap_or_else(|message| Err(Finding::Panic { message }))
+}
+
+fn same_winners(
+    keys: &KeyVec,
+    best: &[Winner],
+    expected: &[Winner],
+    found: &[Winner],
+) -> Result<(), Finding> {
+    match expected.iter().zip(found).position(|(a, b)| a != b) {
+        None => Ok(()),
+        Some(position) => Err(Finding::Winner {
+            position,
+            header: keys.header(position),
+            best: best[position],
+            expected: expected[position],
+            found: found[position],
+        }),
+    }
+}
+
+/// The exact test of a mask.
+fn mask_holds(
+    oracle: &Oracle,
+    key: &[u64],
+    best: Winner,
+    preset: &[u64],
+    mask: &[u64],
+) -> Result<(), Finding> {
+    let schema = oracle.schema();
+    if preset.iter().zip(mask).any(|(set, now)| set & !now != 0) {
+        let header = unpack(schema, key);
+        return Err(Finding::MaskCleared { header });
+    }
+    match oracle.escape(key, mask, best) {
+        None => Ok(()),
+        Some(escape) => Err(mask_finding(oracle, key, best, mask, escape)),
+    }
+}
+
+fn mask_finding(
+    oracle: &Oracle,
+    key: &[u64],
+    best: Winner,
+    mask: &[u64],
+    escape: Vec<u128>,
+) -> Finding {
+    let schema = oracle.schema();
+    let mut keys = KeyVec::new(schema);
+    keys.push(&escape).expect("made of the schema's values");
+    Finding::Mask {
+        header: unpack(schema, key),
+        mask: unpack(schema, mask),
+        best,
+        outcome: oracle.improve(key, best),
+        escaped: oracle.improve(keys.key(0), best),
+        escape,
+    }
+}
+
+/// Single bits: all that a mask leaves out when there are few, some otherwise.
+const SINGLE_FLIPS: usize = 64;
+
+/// Flips of several bits at once.
+const MULTIPLE_FLIPS: usize = 16;
+
+/// The test of a mask by samples: flips bits that it leaves out.
+fn flipped(
+    oracle: &Oracle,
+    key: &[u64],
+    best: Winner,
+    mask: &[u64],
+    seed: u64,
+    counters: &mut Counters,
+) -> Result<(), Finding> {
+    let schema = oracle.schema();
+    let (header, known) = (unpack(schema, key), unpack(schema, mask));
+    let widths = schema.fields().iter().map(classyard::Field::width);
+    let mut free: Vec<(usize, u32)> = widths
+        .enumerate()
+        .flat_map(|(field, width)| (0..width).map(move |bit| (field, bit)))
+        .filter(|&(field, bit)| known[field] >> bit & 1 == 0)
+        .collect();
+    let mut dice = SeededDice::new(seed);
+    let dice: &mut dyn Dice = &mut dice;
+    dice.shuffle(&mut free);
+    let outcome = oracle.improve(key, best);
+    let mut check = |bits: &mut dyn Iterator<Item = &(usize, u32)>| {
+        counters.flips += 1;
+        let mut other = header.clone();
+        for &(field, bit) in bits {
+            other[field] ^= 1 << bit;
+        }
+        let mut keys = KeyVec::new(schema);
+        keys.push(&other).expect("made of the schema's bits");
+        if oracle.improve(keys.key(0), best) == outcome {
+            Ok(())
+        } else {
+            Err(mask_finding(oracle, key, best, mask, other))
+        }
+    };
+    for bit in free.iter().take(SINGLE_FLIPS) {
+        check(&mut std::iter::once(bit))?;
+    }
+    for _ in 0..MULTIPLE_FLIPS {
+        let share = 1 + dice.below(4);
+        let chosen: Vec<_> = free.iter().filter(|_| dice.one_in(share)).collect();
+        check(&mut chosen.into_iter())?;
+    }
+    Ok(())
+}
+
+fn check_trace(
+    trace: &LookupTrace,
+    key: &[u64],
+    expected: Winner,
+    oracle: &Oracle,
+) -> Result<(), String> {
+    if trace.winner != expected {
+        let found = trace.winner;
+        return Err(format!("expected the winner {expected:?}, found {found:?}"));
+    }
+    let mut best = Winner::MISS;
+    for (step, probe) in trace.probes.iter().enumerate() {
+        if probe.mask.len() != key.len() {
+            let words = probe.mask.len();
+            return Err(format!("the mask of probe {step} has {words} words"));
+        }
+        if probe.compared.len() > probe.rules {
+            let (compared, rules) = (probe.compared.len(), probe.rules);
+            return Err(format!(
+                "probe {step} compares {compared} rules in a table of {rules}"
+            ));
+        }
+        let mut found = Winner::MISS;
+        for &id in &probe.compared {
+            let Some(rule) = oracle.get(id) else {
+                return Err(format!(
+                    "probe {step} compares rule {id}, which is not there"
+                ));
+            };
+            if oracle.matches(id, key) {
+                found = found.or(rule.view().winner());
+            }
+        }
+        if probe.winner != found {
+            let says = probe.winner;
+            return Err(format!(
+                "probe {step} says {says:?}; the best of what it compares is {found:?}"
+            ));
+        }
+        best = best.or(found);
+    }
+    if best != expected {
+        return Err(format!(
+            "the winner is {expected:?}, but no probe compares better than {best:?}"
+        ));
+    }
+    Ok(())
+}
+
+fn held(
+    classifier: &dyn Classifier,
+    oracle: &Oracle,
+    counters: &mut Counters,
+) -> Result<(), Finding> {
+    counters.inspections += 1;
+    if classifier.schema() != oracle.schema() {
+        let name = classifier.schema().name();
+        return Err(Finding::Says(format!("says that its schema is `{name}`")));
+    }
+    let stats = classifier.stats();
+    if stats.rules != oracle.len() {
+        return Err(Finding::Count {
+            expected: oracle.len(),
+            found: stats.rules,
+        });
+    }
+    if stats.rules > 0 && stats.rule_bytes == 0 {
+        let rules = stats.rules;
+        return Err(Finding::Says(format!("holds {rules} rules in 0 bytes")));
+    }
+    let Some(dynamic) = classifier.dynamic() else {
+        return Ok(());
+    };
+    for rule in oracle.rules() {
+        let id = rule.view().id();
+        if !dynamic.contains(id) {
+            let expected = true;
+            return Err(Finding::Holds { id, expected });
+        }
+        // Ids beside the ones that are there.
+        for id in [id.get().wrapping_add(1), id.get().wrapping_sub(1)] {
+            if let Ok(id) = RuleId::new(id)
+                && dynamic.contains(id)
+                && !oracle.contains(id)
+            {
+                let expected = false;
+                return Err(Finding::Holds { id, expected });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,468 @@
+//! Random rules over small pools of values.
+
+use std::sync::Arc;
+
+use classyard::{
+    ActionId, Field, FieldId, FieldMatch, MatchKind, Priority, Rule, RuleId, RuleRef, RuleSet,
+    Schema,
+};
+
+use super::Dice;
+
+/// Makes rules that overlap, nest, touch and repeat each other.
+///
+/// Four styles are mixed: rules with a match drawn for each field; rules of a
+/// few fixed tuples, so that hash tables fill; a crowd of rules that differ in
+/// one field only, so that buckets overflow; and near copies of rules that are
+/// there.
+#[derive(Clone, Debug)]
+pub struct RuleMaker {
+    schema: Arc<Schema>,
+    pools: Vec<Pool>,
+    /// Wildcard or prefix length or mask for each field.
+    tuples: Vec<Vec<Shape>>,
+    /// The match that a crowd shares, and the field in which it differs.
+    crowd: (Vec<FieldMatch>, usize),
+    priorities: Vec<u32>,
+    /// How often, in percent, a field is a wildcard.
+    wild: usize,
+    /// Percentages of tuple rules, crowd rules and near copies.
+    styles: [usize; 3],
+}
+
+/// What a field's matches are made of.
+#[derive(Clone, Debug)]
+struct Pool {
+    values: Vec<u128>,
+    masks: Vec<u128>,
+    lengths: Vec<u32>,
+}
+
+/// What a tuple says about a field.
+#[derive(Clone, Copy, Debug)]
+enum Shape {
+    Any,
+    Mask(u128),
+    Length(u32),
+}
+
+impl RuleMaker {
+    /// A maker with pools of its own.
+    #[must_use]
+    pub fn new(schema: &Arc<Schema>, dice: &mut dyn Dice) -> RuleMaker {
+        let pools: Vec<Pool> = schema.fields().iter().map(|f| pool(f, dice)).collect();
+        let wild = *dice.pick(&[10, 30, 50, 80, 95]);
+        let tuples = (0..1 + dice.below(4))
+            .map(|_| {
+                let fields = schema.fields().iter().zip(&pools);
+                fields.map(|(f, pool)| shape(f, pool, wild, dice)).collect()
+            })
+            .collect();
+        let mut priorities = vec![0, 1, 2, u32::MAX - 1, u32::MAX];
+        priorities.extend((0..3).map(|_| low_word(dice)));
+        let styles = *dice.pick(&[
+            [20, 20, 20],
+            [60, 10, 10],
+            [10, 70, 10],
+            [0, 0, 0],
+            [5, 5, 80],
+        ]);
+        let mut maker = RuleMaker {
+            schema: Arc::clone(schema),
+            pools,
+            tuples,
+            crowd: (Vec::new(), dice.below(schema.fields().len())),
+            priorities,
+            wild,
+            styles,
+        };
+        maker.crowd.0 = maker.fresh(dice);
+        maker
+    }
+
+    /// A maker whose pools hold values, lengths and masks of some of these
+    /// rules, too, so that what it makes meets them.
+    #[must_use]
+    pub fn like(rules: &RuleSet, dice: &mut dyn Dice) -> RuleMaker {
+        let mut maker = RuleMaker::new(rules.schema(), dice);
+        for _ in 0..rules.len().min(8) {
+            let rule = rules.rule(dice.below(rules.len()));
+            for (id, pool) in rules.schema().field_ids().zip(&mut maker.pools) {
+                let (low, high) = rule.ends(id);
+                pool.values.extend([low, high]);
+                match rule.field(id) {
+                    FieldMatch::Prefix { length, .. } => pool.lengths.push(length),
+                    FieldMatch::Ternary { mask, .. } => pool.masks.push(mask),
+                    _ => {}
+                }
+            }
+        }
+        maker
+    }
+
+    /// The schema of the rules.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// A number of rules with ids of all sorts. Ids are unique, so there may
+    /// be fewer rules than asked for where the dice insist on an id.
+    ///
+    /// # Panics
+    /// Never: rules are made for the schema and ids are looked up before.
+    #[must_use]
+    pub fn rule_set(&self, count: usize, dice: &mut dyn Dice) -> RuleSet {
+        let mut rules = RuleSet::new(&self.schema);
+        let sequential = dice.one_in(3);
+        for index in 0..count {
+            let id = if sequential {
+                RuleId::from_index(index)
+            } else {
+                self.id(dice)
+            };
+            if rules.position(id).is_none() {
+                let like = (!rules.is_empty()).then(|| rules.rule(dice.below(rules.len())));
+                let rule = self.rule(id, like, dice);
+                rules.push(rule.view()).expect("a rule with a fresh id");
+            }
+        }
+        rules
+    }
+
+    /// An id: often small, sometimes anywhere, now and then the largest.
+    #[must_use]
+    pub fn id(&self, dice: &mut dyn Dice) -> RuleId {
+        let number = match dice.below(20) {
+            0 => RuleId::MAX.get() - u32::try_from(dice.below(4)).expect("below 4"),
+            1..=4 => low_word(dice).min(RuleId::MAX.get()),
+            _ => u32::try_from(dice.below(1000)).expect("below 1000"),
+        };
+        RuleId::new(number).expect("not above the largest")
+    }
+
+    /// A rule with that id; perhaps much like another one.
+    ///
+    /// # Panics
+    /// Never: what it draws are rules of the schema.
+    #[must_use]
+    pub fn rule(&self, id: RuleId, like: Option<RuleRef<'_>>, dice: &mut dyn Dice) -> Rule {
+        let [tuple, crowd, copy] = self.styles;
+        let style = dice.below(100);
+        let matches = match like {
+            _ if style < tuple => self.of_tuple(dice),
+            _ if style < tuple + crowd => {
+                let (mut matches, field) = self.crowd.clone();
+                matches[field] = self.wide_open(field, dice);
+                matches
+            }
+            Some(like) if style < tuple + crowd + copy => self.near_copy(like, dice),
+            _ => self.fresh(dice),
+        };
+        let priority = match dice.below(10) {
+            0..=5 => *dice.pick(&self.priorities),
+            6..=8 => u32::try_from(dice.below(64)).expect("below 64"),
+            _ => low_word(dice),
+        };
+        let action = ActionId(low_word(dice));
+        Rule::new(&self.schema, id, Priority(priority), action, &matches)
+            .expect("matches are drawn for their fields")
+    }
+
+    /// A rule that copies another's matches, with a priority and id of its own.
+    ///
+    /// # Panics
+    /// Never: the matches are those of a rule.
+    #[must_use]
+    pub fn twin(&self, id: RuleId, of: RuleRef<'_>, dice: &mut dyn Dice) -> Rule {
+        let priority = Priority(*dice.pick(&self.priorities));
+        let action = ActionId(low_word(dice));
+        Rule::new(&self.schema, id, priority, action, &of.fields()).expect("matches of a rule")
+    }
+
+    /// A rule of one of the maker's tuples.
+    ///
+    /// # Panics
+    /// When there is no such tuple.
+    #[must_use]
+    pub fn rule_of_tuple(&self, tuple: usize, id: RuleId, dice: &mut dyn Dice) -> Rule {
+        let matches = self.in_tuple(&self.tuples[tuple], dice);
+        let priority = Priority(*dice.pick(&self.priorities));
+        Rule::new(&self.schema, id, priority, ActionId(0), &matches)
+            .expect("matches are drawn for their fields")
+    }
+
+    /// The number of tuples that [`rule_of_tuple`](Self::rule_of_tuple) knows.
+    #[must_use]
+    pub fn tuples(&self) -> usize {
+        self.tuples.len()
+    }
+
+    fn fresh(&self, dice: &mut dyn Dice) -> Vec<FieldMatch> {
+        self.schema
+            .field_ids()
+            .map(|id| self.field_match(id, dice))
+            .collect()
+    }
+
+    fn of_tuple(&self, dice: &mut dyn Dice) -> Vec<FieldMatch> {
+        let tuple = dice.below(self.tuples.len());
+        self.in_tuple(&self.tuples[tuple], dice)
+    }
+
+    fn in_tuple(&self, tuple: &[Shape], dice: &mut dyn Dice) -> Vec<FieldMatch> {
+        let fields = self.schema.fields().iter().zip(&self.pools).zip(tuple);
+        fields
+            .map(|((field, pool), shape)| {
+                let value = if dice.one_in(2) {
+                    *dice.pick(&pool.values)
+                } else {
+                    dice.bits(field.width())
+                };
+                match *shape {
+                    Shape::Any => FieldMatch::Any,
+                    Shape::Mask(mask) => FieldMatch::Ternary { value, mask },
+                    Shape::Length(length) => FieldMatch::Prefix { value, length },
+                }
+            })
+            .collect()
+    }
+
+    fn near_copy(&self, like: RuleRef<'_>, dice: &mut dyn Dice) -> Vec<FieldMatch> {
+        let mut matches = like.fields();
+        if dice.one_in(3) {
+            return matches;
+        }
+        let ids: Vec<FieldId> = self.schema.field_ids().collect();
+        let id = *dice.pick(&ids);
+        matches[id.index()] = match dice.below(3) {
+            0 => FieldMatch::Any,
+            1 => self.field_match(id, dice),
+            _ => nudged(self.schema.field(id), matches[id.index()], dice),
+        };
+        matches
+    }
+
+    fn field_match(&self, id: FieldId, dice: &mut dyn Dice) -> FieldMatch {
+        if dice.percent(self.wild) {
+            return FieldMatch::Any;
+        }
+        let field = self.schema.field(id);
+        let pool = &self.pools[id.index()];
+        let value = *dice.pick(&pool.values);
+        match field.kind() {
+            MatchKind::Exact => FieldMatch::Exact(value),
+            MatchKind::Prefix => FieldMatch::Prefix {
+                value,
+                length: *dice.pick(&pool.lengths),
+            },
+            MatchKind::Ternary => FieldMatch::Ternary {
+                value,
+                mask: *dice.pick(&pool.masks),
+            },
+            MatchKind::Range => range(field, pool, value, dice),
+        }
+    }
+
+    /// A match with values from all over the field.
+    fn wide_open(&self, index: usize, dice: &mut dyn Dice) -> FieldMatch {
+        let field = &self.schema.fields()[index];
+        let pool = &self.pools[index];
+        let value = dice.bits(field.width());
+        match field.kind() {
+            MatchKind::Exact => FieldMatch::Exact(value),
+            MatchKind::Prefix => FieldMatch::Prefix {
+                value,
+                length: *dice.pick(&pool.lengths),
+            },
+            MatchKind::Ternary => FieldMatch::Ternary {
+                value,
+                mask: dice.bits(field.width()),
+            },
+            MatchKind::Range => FieldMatch::Range {
+                low: value,
+                high: dice.between(value, field.max_value()),
+            },
+        }
+    }
+}
+
+fn low_word(dice: &mut dyn Dice) -> u32 {
+    u32::try_from(dice.word() & u64::from(u32::MAX)).expect("masked to 32 bits")
+}
+
+fn pool(field: &Field, dice: &mut dyn Dice) -> Pool {
+    let (width, full) = (field.width(), field.max_value());
+    let half = 1u128 << (width - 1);
+    let edges = [0, full, half, half - 1, 1 & full, full - (1 & full)];
+    let mut values = Vec::new();
+    for _ in 0..1 + dice.below(4) {
+        let value = match dice.below(3) {
+            0 => *dice.pick(&edges),
+            _ => dice.bits(width),
+        };
+        let low = low_bits(width, dice);
+        // The value with its neighbours, and its prefix with both ends.
+        values.extend([value, value ^ 1, value & !low, value | low]);
+        values.push(value.saturating_add(1).min(full));
+        values.push(value.saturating_sub(1));
+    }
+    let alternating = 0xaaaa_aaaa_aaaa_aaaa_aaaa_aaaa_aaaa_aaaa_u128 & full;
+    let bit = 1u128 << dice.below(width as usize);
+    let low = low_bits(width, dice);
+    let masks = vec![
+        full,
+        0,
+        alternating,
+        full & !alternating,
+        bit,
+        full & !bit,
+        low,
+        full & !low,
+        dice.bits(width),
+        dice.bits(width) & dice.bits(width) & dice.bits(width),
+    ];
+    let mut lengths = vec![
+        0,
+        width,
+        width - 1,
+        1,
+        width / 2,
+        width / 4,
+        width - width / 4,
+    ];
+    lengths.push(u32::try_from(dice.below(width as usize + 1)).expect("at most 128"));
+    // Fewer sizes make fewer tables with more rules in each.
+    let masks = some_of(masks, dice);
+    let lengths = some_of(lengths, dice);
+    Pool {
+        values,
+        masks,
+        lengths,
+    }
+}
+
+/// A few low bits, not all of them.
+fn low_bits(width: u32, dice: &mut dyn Dice) -> u128 {
+    (1u128 << dice.below(width as usize)) - 1
+}
+
+fn some_of<T>(mut things: Vec<T>, dice: &mut dyn Dice) -> Vec<T> {
+    let keep = 1 + dice.below(things.len());
+    dice.shuffle(&mut things);
+    things.truncate(keep);
+    things
+}
+
+fn shape(field: &Field, pool: &Pool, wild: usize, dice: &mut dyn Dice) -> Shape {
+    if dice.percent(wild) {
+        return Shape::Any;
+    }
+    match field.kind() {
+        MatchKind::Exact => Shape::Length(field.width()),
+        MatchKind::Prefix | MatchKind::Range => Shape::Length(*dice.pick(&pool.lengths)),
+        MatchKind::Ternary => Shape::Mask(*dice.pick(&pool.masks)),
+    }
+}
+
+fn range(field: &Field, pool: &Pool, value: u128, dice: &mut dyn Dice) -> FieldMatch {
+    let full = field.max_value();
+    let (low, high) = match dice.below(9) {
+        0 => (value, value),
+        1 => (value, full),
+        2 => (0, value),
+        3 => (0, full),
+        4 => (value, value.saturating_add(1).min(full)),
+        5 => {
+            // Just across the border of two prefixes.
+            let border = 1u128 << dice.below(field.width() as usize);
+            (border - 1, border)
+        }
+        6 => {
+            let low = low_bits(field.width(), dice);
+            (value & !low, value | low)
+        }
+        7 => (value, dice.between(value, full)),
+        _ => {
+            let other = *dice.pick(&pool.values);
+            (value.min(other), value.max(other))
+        }
+    };
+    FieldMatch::Range { low, high }
+}
+
+/// The same match, a little off.
+fn nudged(field: &Field, wanted: FieldMatch, dice: &mut dyn Dice) -> FieldMatch {
+    let full = field.max_value();
+    let bit = 1u128 << dice.below(field.width() as usize);
+    match wanted {
+        FieldMatch::Any => FieldMatch::Any,
+        FieldMatch::Exact(value) => FieldMatch::Exact(value ^ bit),
+        FieldMatch::Prefix { value, length } => FieldMatch::Prefix {
+            value,
+            length: if dice.one_in(2) {
+                (length + 1).min(field.width())
+            } else {
+                length.saturating_sub(1)
+            },
+        },
+        FieldMatch::Range { low, high } => match dice.below(4) {
+            0 => FieldMatch::Range {
+                low: low.saturating_sub(1),
+                high,
+            },
+            1 => FieldMatch::Range {
+                low,
+                high: high.saturating_add(1).min(full),
+            },
+            2 => FieldMatch::Range { low: high, high },
+            // The range that begins where this one ends.
+            _ => FieldMatch::Range {
+                low: high.saturating_add(1).min(full),
+                high: full,
+            },
+        },
+        FieldMatch::Ternary { value, mask } => FieldMatch::Ternary {
+            value,
+            mask: mask ^ bit,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::random::{ByteDice, SeededDice, random_schema};
+
+    #[test]
+    fn rules_overlap_nest_and_repeat() {
+        let mut dice = SeededDice::new(3);
+        let (mut overlaps, mut covers, mut twins, mut ties) = (0, 0, 0, 0);
+        for _ in 0..20 {
+            let maker = RuleMaker::new(&Schema::ipv4_5tuple(), &mut dice);
+            let rules = maker.rule_set(60, &mut dice);
+            for (at, a) in rules.iter().enumerate() {
+                for b in rules.iter().take(at) {
+                    overlaps += usize::from(a.overlaps(&b));
+                    covers += usize::from(a.covers(&b) != b.covers(&a));
+                    twins += usize::from(a.words() == b.words());
+                    ties += usize::from(a.priority() == b.priority());
+                }
+            }
+        }
+        assert!(overlaps > 1000 && covers > 1000, "{overlaps} {covers}");
+        assert!(twins > 100 && ties > 1000, "{twins} {ties}");
+    }
+
+    #[test]
+    fn any_schema_and_any_bytes_make_rules() {
+        let mut dice = SeededDice::new(5);
+        for _ in 0..200 {
+            let schema = random_schema(&mut dice);
+            let maker = RuleMaker::new(&schema, &mut dice);
+            assert!(!maker.rule_set(30, &mut dice).is_empty());
+            let maker = RuleMaker::new(&schema, &mut ByteDice::new(&[1, 2, 3]));
+            assert!(!maker.rule_set(3, &mut ByteDice::new(&[])).is_empty());
+        }
+    }
+}

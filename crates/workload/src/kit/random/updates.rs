@@ -1,0 +1,287 @@
+//! Random streams of updates.
+
+use std::sync::Arc;
+
+use classyard::{Rule, RuleId};
+
+use super::{Dice, RuleMaker};
+use crate::kit::oracle::{Oracle, OwnedChange};
+use crate::kit::text::foreign_rule;
+
+/// The most changes of one transaction.
+const MAX_CHANGES: usize = 20;
+
+/// Makes transactions for a rule set, in phases: rules come and go around a
+/// target size; all are removed and come back, with the same ids or others;
+/// more are added than the limit allows; the rules of one tuple are added and
+/// removed over and over; few rules are replaced many times. One in eight
+/// transactions holds a change that must be refused.
+#[derive(Clone, Debug)]
+pub struct Churn {
+    maker: RuleMaker,
+    target: usize,
+    phase: Phase,
+    /// Transactions until the next phase.
+    left: usize,
+    /// Rules that were removed and may come back.
+    parked: Vec<Arc<Rule>>,
+}
+
+#[derive(Clone, Debug)]
+enum Phase {
+    Mixed,
+    Drain,
+    Refill,
+    Flood,
+    Cycle { rules: Vec<Arc<Rule>>, adding: bool },
+    Replace,
+}
+
+impl Churn {
+    /// A stream for rules of the maker's schema, about `target` of them.
+    #[must_use]
+    pub fn new(maker: RuleMaker, target: usize) -> Churn {
+        Churn {
+            maker,
+            target: target.max(1),
+            phase: Phase::Mixed,
+            left: 10,
+            parked: Vec::new(),
+        }
+    }
+
+    /// The maker of the rules.
+    #[must_use]
+    pub fn maker(&self) -> &RuleMaker {
+        &self.maker
+    }
+
+    /// The next transaction for the rules that are there now.
+    #[must_use]
+    pub fn next(&mut self, oracle: &Oracle, dice: &mut dyn Dice) -> Vec<OwnedChange> {
+        if self.left == 0 {
+            self.enter_phase(oracle, dice);
+        }
+        self.left -= 1;
+        let count = match dice.below(3) {
+            0 => 1,
+            1 => 1 + dice.below(4),
+            _ => 1 + dice.below(MAX_CHANGES),
+        };
+        let mut draft = Draft::new(oracle);
+        for _ in 0..count {
+            self.change(&mut draft, dice);
+        }
+        let mut changes = draft.changes;
+        if dice.one_in(8) {
+            let refused = self.refused(oracle, &changes, dice);
+            let at = dice.below(changes.len() + 1);
+            changes.insert(at, refused);
+        }
+        changes
+    }
+
+    fn enter_phase(&mut self, oracle: &Oracle, dice: &mut dyn Dice) {
+        let size = oracle.len().max(self.target);
+        (self.phase, self.left) = match dice.below(8) {
+            0 => (Phase::Drain, 2 + size / 3),
+            1 => (Phase::Refill, 2 + size / 4),
+            2 => (Phase::Flood, 2 + size / 2),
+            3 | 4 => {
+                let tuple = dice.below(self.maker.tuples());
+                let rules = (0..1 + dice.below(12)).map(|_| {
+                    let id = self.maker.id(dice);
+                    Arc::new(self.maker.rule_of_tuple(tuple, id, dice))
+                });
+                let rules = rules.collect();
+                let adding = true;
+                (Phase::Cycle { rules, adding }, 30)
+            }
+            5 => (Phase::Replace, 10),
+            _ => (Phase::Mixed, 20),
+        };
+    }
+
+    fn change(&mut self, draft: &mut Draft, dice: &mut dyn Dice) {
+        match &mut self.phase {
+            Phase::Mixed => {
+                let grow = if draft.rules.len() < self.target {
+                    5
+                } else {
+                    3
+                };
+                match dice.below(10) {
+                    n if n < grow => self.insert(draft, dice),
+                    9 => self.replace(draft, dice),
+                    _ => self.remove(draft, dice),
+                }
+            }
+            Phase::Drain => self.remove(draft, dice),
+            Phase::Refill if draft.rules.len() >= self.target => self.replace(draft, dice),
+            Phase::Refill | Phase::Flood => self.insert(draft, dice),
+            Phase::Replace => self.replace(draft, dice),
+            Phase::Cycle { rules, adding } => {
+                let there = |rule: &Arc<Rule>| draft.holds(rule.view().id());
+                let next = rules.iter().find(|rule| there(rule) != *adding);
+                match next {
+                    Some(rule) if *adding => draft.insert(Arc::clone(rule)),
+                    Some(rule) => {
+                        let id = rule.view().id();
+                        draft.remove_id(id);
+                    }
+                    None => *adding = !*adding,
+                }
+            }
+        }
+    }
+
+    fn insert(&mut self, draft: &mut Draft, dice: &mut dyn Dice) {
+        if !self.parked.is_empty() && dice.one_in(3) {
+            let rule = self.parked.swap_remove(dice.below(self.parked.len()));
+            if !draft.holds(rule.view().id()) {
+                return draft.insert(rule);
+            }
+        }
+        // A taken id means one more draw, then the change is left out.
+        for _ in 0..2 {
+            let id = self.maker.id(dice);
+            if !draft.holds(id) {
+                let like = draft.any(dice);
+                let like = like.as_ref().map(|rule| rule.view());
+                let rule = match like {
+                    Some(like) if dice.one_in(6) => self.maker.twin(id, like, dice),
+                    like => self.maker.rule(id, like, dice),
+                };
+                return draft.insert(Arc::new(rule));
+            }
+        }
+    }
+
+    fn remove(&mut self, draft: &mut Draft, dice: &mut dyn Dice) {
+        if let Some(rule) = draft.any(dice) {
+            draft.remove_id(rule.view().id());
+            if self.parked.len() < self.target {
+                self.parked.push(rule);
+            }
+        }
+    }
+
+    fn replace(&mut self, draft: &mut Draft, dice: &mut dyn Dice) {
+        let Some(old) = draft.any(dice) else {
+            return;
+        };
+        let id = old.view().id();
+        let new = match dice.below(4) {
+            // The same matches with another priority, the same rule again, a
+            // near copy, something else.
+            0 => Arc::new(self.maker.twin(id, old.view(), dice)),
+            1 => old,
+            2 => Arc::new(self.maker.rule(id, Some(old.view()), dice)),
+            _ => Arc::new(self.maker.rule(id, None, dice)),
+        };
+        draft.modify(new);
+    }
+
+    /// A change that cannot be made, wherever it is put among the others.
+    fn refused(
+        &self,
+        oracle: &Oracle,
+        changes: &[OwnedChange],
+        dice: &mut dyn Dice,
+    ) -> OwnedChange {
+        let touched = |id| changes.iter().any(|change| change.view().id() == id);
+        let standing = oracle.rules().find(|rule| !touched(rule.view().id()));
+        // An id that neither the rules nor the changes know.
+        let free = (0..u32::MAX)
+            .filter_map(|number| RuleId::new(number ^ 0x5555).ok())
+            .find(|&id| !oracle.contains(id) && !touched(id))
+            .expect("fewer rules than ids");
+        match (dice.below(4), standing) {
+            (0, Some(rule)) => OwnedChange::Insert(Arc::clone(rule)),
+            (0 | 1, _) => OwnedChange::Remove(free),
+            (2, _) => OwnedChange::Modify(Arc::new(self.maker.rule(free, None, dice))),
+            _ => OwnedChange::Insert(foreign_rule()),
+        }
+    }
+}
+
+/// A transaction in the making, with the rules as they are after it.
+struct Draft {
+    rules: Vec<Arc<Rule>>,
+    changes: Vec<OwnedChange>,
+}
+
+impl Draft {
+    fn new(oracle: &Oracle) -> Draft {
+        Draft {
+            rules: oracle.rules().cloned().collect(),
+            changes: Vec::new(),
+        }
+    }
+
+    fn find(&self, id: RuleId) -> Option<usize> {
+        self.rules.iter().position(|rule| rule.view().id() == id)
+    }
+
+    fn holds(&self, id: RuleId) -> bool {
+        self.find(id).is_some()
+    }
+
+    fn any(&self, dice: &mut dyn Dice) -> Option<Arc<Rule>> {
+        (!self.rules.is_empty()).then(|| Arc::clone(dice.pick(&self.rules)))
+    }
+
+    fn insert(&mut self, rule: Arc<Rule>) {
+        self.rules.push(Arc::clone(&rule));
+        self.changes.push(OwnedChange::Insert(rule));
+    }
+
+    fn remove_id(&mut self, id: RuleId) {
+        if let Some(position) = self.find(id) {
+            self.rules.swap_remove(position);
+            self.changes.push(OwnedChange::Remove(id));
+        }
+    }
+
+    fn modify(&mut self, rule: Arc<Rule>) {
+        if let Some(position) = self.find(rule.view().id()) {
+            self.rules[position] = Arc::clone(&rule);
+            self.changes.push(OwnedChange::Modify(rule));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::random::SeededDice;
+    use classyard::{Limits, RuleSet, Schema, UpdateError};
+
+    #[test]
+    fn streams_hold_everything_that_can_happen() {
+        let schema = Schema::ipv4_5tuple();
+        let mut dice = SeededDice::new(17);
+        let limits = Limits {
+            rules: 60,
+            ..Limits::default()
+        };
+        let mut oracle = Oracle::new(&RuleSet::new(&schema), &limits);
+        let mut churn = Churn::new(RuleMaker::new(&schema, &mut dice), 40);
+        let (mut taken, mut empty) = (0, 0);
+        let mut refused = [0; 4];
+        for _ in 0..4000 {
+            let changes = churn.next(&oracle, &mut dice);
+            match oracle.apply(&changes) {
+                Ok(()) => taken += 1,
+                Err(UpdateError::WrongSchema { .. }) => refused[0] += 1,
+                Err(UpdateError::DuplicateId { .. }) => refused[1] += 1,
+                Err(UpdateError::UnknownId { .. }) => refused[2] += 1,
+                Err(_) => refused[3] += 1,
+            }
+            empty += usize::from(oracle.is_empty());
+        }
+        assert!(taken > 2000, "{taken}");
+        assert!(empty > 10, "{empty}");
+        assert!(refused.iter().all(|&n| n > 40), "{refused:?}");
+    }
+}

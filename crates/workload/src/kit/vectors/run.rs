@@ -1,0 +1,441 @@
+//! Runs cases.
+
+use std::fmt;
+use std::sync::Arc;
+
+use classyard::{
+    Classifier, FieldMatch, KeyVec, Limits, NoProgress, Priority, Rule, RuleId, RuleSet, Scratch,
+    Winner,
+};
+
+use super::{Case, Probe, skip_of};
+use crate::kit::differential::{Action, Counters, Finding, Question};
+use crate::kit::oracle::{Oracle, OwnedChange};
+use crate::kit::{Skip, Subject, guarded, ring};
+
+/// How a rule set comes about in a classifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Way {
+    /// Built at once, in the case's order.
+    Built,
+    /// Built at once, in the opposite order.
+    Reversed,
+    /// Built at once and reorganised.
+    Rebuilt,
+    /// Built empty; then one transaction for each rule.
+    OneByOne,
+    /// Built empty; then one transaction for all.
+    Together,
+    /// Built over wildcards of other priorities, which are replaced.
+    Replaced,
+    /// Built with a better twin of each rule, which is removed.
+    Uncovered,
+}
+
+/// All ways.
+pub const WAYS: [Way; 7] = [
+    Way::Built,
+    Way::Reversed,
+    Way::Rebuilt,
+    Way::OneByOne,
+    Way::Together,
+    Way::Replaced,
+    Way::Uncovered,
+];
+
+impl Way {
+    /// The way's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Built => "built",
+            Way::Reversed => "built in reverse",
+            Way::Rebuilt => "rebuilt",
+            Way::OneByOne => "inserted one by one",
+            Way::Together => "inserted together",
+            Way::Replaced => "replaced",
+            Way::Uncovered => "uncovered",
+        }
+    }
+
+    /// Whether it takes updates.
+    #[must_use]
+    pub fn updates(self) -> bool {
+        !matches!(self, Way::Built | Way::Reversed)
+    }
+
+    /// What to build over and what to do then.
+    fn plan(self, case: &Case) -> (Vec<Arc<Rule>>, Vec<Action>) {
+        let rules = case.rules.clone();
+        let insert = |rule: &Arc<Rule>| OwnedChange::Insert(Arc::clone(rule));
+        match self {
+            Way::Built => (rules, Vec::new()),
+            Way::Reversed => (rules.into_iter().rev().collect(), Vec::new()),
+            Way::Rebuilt => (rules, vec![Action::Rebuild]),
+            Way::OneByOne => {
+                let single = |rule| Action::Apply(vec![insert(rule)]);
+                (Vec::new(), rules.iter().map(single).collect())
+            }
+            Way::Together => {
+                let all = Action::Apply(rules.iter().map(insert).collect());
+                (Vec::new(), vec![all])
+            }
+            Way::Replaced => {
+                let any = vec![FieldMatch::Any; case.schema.fields().len()];
+                let wild = rules.iter().map(|rule| {
+                    let priority = Priority(!rule.view().priority().0);
+                    changed(rule, rule.view().id(), priority, &any)
+                });
+                let replace = |rule: &Arc<Rule>| OwnedChange::Modify(Arc::clone(rule));
+                let replace = rules.iter().map(replace).collect();
+                (wild.collect(), vec![Action::Apply(replace)])
+            }
+            Way::Uncovered => {
+                let taken = |id| rules.iter().any(|rule| rule.view().id() == id);
+                let mut free = (0..u32::MAX)
+                    .filter_map(|number| RuleId::new(number).ok())
+                    .filter(|&id| !taken(id));
+                let mut all = Vec::new();
+                let mut actions = Vec::new();
+                for rule in &rules {
+                    let id = free.next().expect("fewer rules than ids");
+                    let fields = rule.view().fields();
+                    all.push(changed(rule, id, Priority(u32::MAX), &fields));
+                    all.push(Arc::clone(rule));
+                    actions.push(Action::Apply(vec![OwnedChange::Remove(id)]));
+                }
+                (all, actions)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+fn changed(rule: &Rule, id: RuleId, priority: Priority, matches: &[FieldMatch]) -> Arc<Rule> {
+    let view = rule.view();
+    let changed = Rule::new(view.schema(), id, priority, view.action(), matches);
+    Arc::new(changed.expect("matches of the schema"))
+}
+
+/// A case that an engine got wrong.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// The engine's specification, or `oracle`.
+    pub subject: String,
+    /// The case's name.
+    pub case: String,
+    /// How the rules came about.
+    pub way: Way,
+    /// The step, from 1; 0 before the first.
+    pub step: usize,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure {
+            subject,
+            case,
+            way,
+            step,
+            what,
+        } = self;
+        write!(f, "{subject}, case `{case}`, {way}, step {step}: {what}")
+    }
+}
+
+/// What came of running cases.
+#[derive(Debug, Default)]
+pub struct VectorReport {
+    /// Cases.
+    pub cases: usize,
+    /// Probes in them.
+    pub probes: usize,
+    /// Cases that were run, counted once for each subject and way.
+    pub runs: usize,
+    /// How much was checked.
+    pub counters: Counters,
+    /// What was not run.
+    pub skips: Vec<Skip>,
+    /// What went wrong.
+    pub failures: Vec<Failure>,
+}
+
+impl fmt::Display for VectorReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let VectorReport {
+            cases,
+            probes,
+            runs,
+            counters,
+            ..
+        } = self;
+        write!(
+            f,
+            "{cases} cases with {probes} probes, {runs} runs, {} skipped, {} failed\n{counters}",
+            self.skips.len(),
+            self.failures.len()
+        )?;
+        for skip in &self.skips {
+            write!(f, "\n{skip}")?;
+        }
+        for failure in &self.failures {
+            write!(f, "\n{failure}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Runs all cases on all subjects in all ways. The oracle runs them first.
+#[must_use]
+pub fn run(cases: &[Case], subjects: &[Subject]) -> VectorReport {
+    let mut report = VectorReport {
+        cases: cases.len(),
+        probes: cases.iter().map(Case::probe_count).sum(),
+        ..VectorReport::default()
+    };
+    let mut scratch = Scratch::new();
+    for case in cases {
+        if let Err((step, what)) = run_oracle(case) {
+            report.failures.push(Failure {
+                subject: "oracle".to_owned(),
+                case: case.name.clone(),
+                way: Way::Built,
+                step,
+                what,
+            });
+            continue;
+        }
+        for subject in subjects {
+            if let Some(skip) = skip_of(case, subject.name()) {
+                report.skips.push(skip);
+                continue;
+            }
+            for way in WAYS {
+                if way.updates() && !subject.is_dynamic() {
+                    report.skips.push(Skip {
+                        subject: subject.name().to_owned(),
+                        what: format!("case `{}`, {way}", case.name),
+                        reason: "the engine takes no updates".to_owned(),
+                    });
+                    continue;
+                }
+                report.runs += 1;
+                let mut session = Session {
+                    subject,
+                    case,
+                    scratch: &mut scratch,
+                    counters: &mut report.counters,
+                };
+                if let Err((step, what)) = session.run(way) {
+                    report.failures.push(Failure {
+                        subject: subject.name().to_owned(),
+                        case: case.name.clone(),
+                        way,
+                        step,
+                        what,
+                    });
+                }
+            }
+        }
+    }
+    report
+}
+
+/// A step with what is wrong there.
+type Wrong = (usize, String);
+
+/// Holds the case itself against the definition.
+fn run_oracle(case: &Case) -> Result<(), Wrong> {
+    let rules = case.rules.iter().cloned();
+    let mut oracle = Oracle::of_rules(&case.schema, rules, &case.limits());
+    check_matches(case, &oracle, &case.probes).map_err(|what| (0, what))?;
+    for (step, number) in case.steps.iter().zip(1..) {
+        let result = oracle.apply(&step.changes);
+        match (&result, &step.refused) {
+            (Ok(()), None) => {}
+            (Err(error), Some(begins)) if error.to_string().starts_with(begins) => {}
+            (Ok(()), Some(begins)) => {
+                let what = format!("expected the error `{begins}…`, but nothing is wrong");
+                return Err((number, what));
+            }
+            (Err(error), Some(begins)) => {
+                let what = format!("expected the error `{begins}…`, found `{error}`");
+                return Err((number, what));
+            }
+            (Err(error), None) => return Err((number, format!("refused: {error}"))),
+        }
+        check_matches(case, &oracle, &step.probes).map_err(|what| (number, what))?;
+    }
+    Ok(())
+}
+
+fn check_matches(case: &Case, oracle: &Oracle, probes: &[Probe]) -> Result<(), String> {
+    let keys = keys_of(case, probes);
+    // The packed rules are asked as well: they are what engines are built from.
+    let rules = oracle.to_rule_set();
+    for (key, probe) in keys.as_slice().iter().zip(probes) {
+        let expected = &probe.matches;
+        let found: Vec<RuleId> = oracle
+            .all_matches(key)
+            .into_iter()
+            .filter_map(Winner::rule)
+            .collect();
+        let shown = super::text::write_header(&case.schema, &probe.header);
+        if &found != expected {
+            return Err(format!("{shown}: expected {expected:?}, found {found:?}"));
+        }
+        if rules.scan(key).rule() != expected.first().copied() {
+            return Err(format!("{shown}: the packed rules give another winner"));
+        }
+    }
+    Ok(())
+}
+
+fn keys_of(case: &Case, probes: &[Probe]) -> KeyVec {
+    let mut keys = KeyVec::new(&case.schema);
+    for probe in probes {
+        keys.push(&probe.header).expect("checked when it was read");
+    }
+    keys
+}
+
+/// Batch lengths beside the number of probes.
+const LENGTHS: [usize; 4] = [1, 2, 17, 64];
+
+struct Session<'a> {
+    subject: &'a Subject,
+    case: &'a Case,
+    scratch: &'a mut Scratch,
+    counters: &'a mut Counters,
+}
+
+impl Session<'_> {
+    fn run(&mut self, way: Way) -> Result<(), Wrong> {
+        let (initial, actions) = way.plan(self.case);
+        // Ways that need more rules for a while are not held to the limit.
+        let limits = match way {
+            Way::Uncovered => Limits::default(),
+            _ => self.case.limits(),
+        };
+        let mut oracle = Oracle::of_rules(&self.case.schema, initial, &limits);
+        let mut classifier = self
+            .build(&oracle.to_rule_set(), &limits)
+            .map_err(|w| (0, w))?;
+        for action in &actions {
+            self.act(action, classifier.as_mut(), &mut oracle)
+                .map_err(|what| (0, what))?;
+        }
+        self.probe(&self.case.probes, classifier.as_ref(), &oracle)
+            .map_err(|what| (0, what))?;
+        if way == Way::Uncovered && self.case.limit.is_some() {
+            return Ok(());
+        }
+        for (step, number) in self.case.steps.iter().zip(1..) {
+            let mut actions = vec![Action::Apply(step.changes.clone())];
+            if step.rebuild {
+                actions.push(Action::Rebuild);
+            }
+            for action in &actions {
+                if self.subject.is_dynamic() {
+                    self.act(action, classifier.as_mut(), &mut oracle)
+                        .map_err(|what| (number, what))?;
+                } else if let Action::Apply(changes) = action
+                    && oracle.apply(changes).is_ok()
+                {
+                    let rules = oracle.to_rule_set();
+                    classifier = self.build(&rules, &limits).map_err(|w| (number, w))?;
+                }
+            }
+            self.probe(&step.probes, classifier.as_ref(), &oracle)
+                .map_err(|what| (number, what))?;
+        }
+        Ok(())
+    }
+
+    fn build(&mut self, rules: &RuleSet, limits: &Limits) -> Result<Box<dyn Classifier>, String> {
+        self.counters.builds += 1;
+        guarded(|| self.subject.build(rules, limits, &mut NoProgress))
+            .map_err(|message| format!("building panicked: {message}"))?
+            .map_err(|error| format!("does not build: {error}"))
+    }
+
+    fn act(
+        &mut self,
+        action: &Action,
+        classifier: &mut dyn Classifier,
+        oracle: &mut Oracle,
+    ) -> Result<(), String> {
+        action
+            .take(classifier, oracle, self.counters)
+            .map_err(|finding| finding.describe(&self.case.schema))
+    }
+
+    /// Looks the probes up in every way.
+    fn probe(
+        &mut self,
+        probes: &[Probe],
+        classifier: &dyn Classifier,
+        oracle: &Oracle,
+    ) -> Result<(), String> {
+        self.ask(&Question::Held, classifier, oracle)?;
+        if probes.is_empty() {
+            return Ok(());
+        }
+        let keys = keys_of(self.case, probes);
+        for length in LENGTHS.into_iter().chain([keys.len()]) {
+            let keys = ring(&keys, 0, length);
+            let best = vec![Winner::MISS; length];
+            self.ask(&Question::Batch { keys, best }, classifier, oracle)?;
+        }
+        let clear = vec![0; self.case.schema.key_words()];
+        let best: Vec<Winner> = oracle.winners(&keys);
+        let question = Question::BatchMasked {
+            keys: keys.clone(),
+            best: best.into_iter().rev().collect(),
+            preset: clear.clone(),
+        };
+        self.ask(&question, classifier, oracle)?;
+        let others = [
+            Winner::MISS,
+            Winner::new(Priority(10), RuleId::from_index(5)),
+        ];
+        for row in 0..keys.len() {
+            let keys = ring(&keys, row, 1);
+            let questions = [
+                Question::One { keys: keys.clone() },
+                Question::Trace { keys: keys.clone() },
+            ];
+            let masked = others.map(|best| Question::Masked {
+                keys: keys.clone(),
+                best,
+                preset: clear.clone(),
+                flips: Some(1),
+            });
+            for question in questions.iter().chain(&masked) {
+                self.ask(question, classifier, oracle)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask(
+        &mut self,
+        question: &Question,
+        classifier: &dyn Classifier,
+        oracle: &Oracle,
+    ) -> Result<(), String> {
+        question
+            .ask(classifier, oracle, self.scratch, self.counters)
+            .map_err(|finding: Finding| {
+                format!("{question}: {}", finding.describe(&self.case.schema))
+            })
+    }
+}
