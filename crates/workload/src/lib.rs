@@ -2,3 +2,5 @@
 //! the test kit.
 
 pub mod diagnostic;
+pub mod generate;
+pub mod traffic;
