@@ -96,7 +96,11 @@ mod tests {
             let text = after.map(ToString::to_string).unwrap_or_default();
             assert!(text.contains("Example"), "{name} has no example");
             for argument in command.get_arguments() {
-                assert!(argument.get_help().is_some(), "{name}: {} has no help", argument.get_id());
+                assert!(
+                    argument.get_help().is_some(),
+                    "{name}: {} has no help",
+                    argument.get_id()
+                );
             }
             command.get_subcommands().for_each(check);
         }

@@ -79,8 +79,7 @@ impl RulesArgs {
                 (name.to_owned(), loaded)
             }
             Some(path) => {
-                let loaded =
-                    read_file(path, self.rules_format, schema.as_ref(), &self.options())?;
+                let loaded = read_file(path, self.rules_format, schema.as_ref(), &self.options())?;
                 (source_name(path), loaded)
             }
         };
@@ -110,7 +109,14 @@ fn read_file(
     let text = read_text(path)?;
     // A schema file that is named on standard input is sought here.
     let mut loader = |name: &str| read_schema_file(Path::new(name));
-    read_policy_with(&source_name(path), &text, format, schema, options, &mut loader)
+    read_policy_with(
+        &source_name(path),
+        &text,
+        format,
+        schema,
+        options,
+        &mut loader,
+    )
 }
 
 /// The schema of that name, or from that file.

@@ -231,10 +231,7 @@ impl<'a> Steps<'a> {
 /// # Errors
 /// [`GenerateError`] when a parameter is out of bounds, the family does not
 /// have enough distinct rules, or the observer asks to stop.
-pub fn generate(
-    recipe: &Recipe,
-    progress: &mut dyn Progress,
-) -> Result<Policy, GenerateError> {
+pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, GenerateError> {
     check(recipe)?;
     let config = &recipe.config;
     let policy = match &recipe.family {
@@ -327,7 +324,11 @@ fn identities(recipe: &Recipe, count: usize) -> impl Iterator<Item = (RuleId, Pr
     (0..count).map(move |index| {
         let priority = u32::try_from(count - index).expect("fewer rules than ids");
         let action = u32::try_from(draw.below(actions)).expect("a short list");
-        (RuleId::from_index(index), Priority(priority), ActionId(action))
+        (
+            RuleId::from_index(index),
+            Priority(priority),
+            ActionId(action),
+        )
     })
 }
 

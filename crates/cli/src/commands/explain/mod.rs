@@ -109,8 +109,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     };
     let classifier = spec.build(part, &Limits::default(), &mut talk.progress())?;
     let mut mask = vec![0; part.schema().key_words()];
-    let masked =
-        classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+    let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
     let lookup = classifier.trace(key);
 
     let matching = matching(part, key);
@@ -145,16 +144,17 @@ fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Ask
     if args.headers.capture.is_some() || args.packet.is_some() {
         return from_capture(args, policy, talk);
     }
-    let text = match (&args.header, embedded) {
-        (Some(text), _) => text,
-        (None, true) => embedded::HEADER,
-        (None, false) => {
-            return Err(Failure::usage("there is no header to explain").with_help(format!(
+    let text =
+        match (&args.header, embedded) {
+            (Some(text), _) => text,
+            (None, true) => embedded::HEADER,
+            (None, false) => {
+                return Err(Failure::usage("there is no header to explain").with_help(format!(
                 "give --header \"{}\", or a --capture and --packet, or a --trace and --line",
                 embedded::HEADER
             )));
-        }
-    };
+            }
+        };
     let header = header_text::parse(text, policy)?;
     let schema = policy.part(header.part).schema();
     if !header.missing.is_empty() {
@@ -256,9 +256,8 @@ fn near_misses<'a>(
         })
         .filter(|(refused, _, _)| *refused > 0)
         .collect();
-    let order = |a: &(usize, u64, RuleRef<'_>), b: &(usize, u64, RuleRef<'_>)| {
-        (a.0, a.1).cmp(&(b.0, b.1))
-    };
+    let order =
+        |a: &(usize, u64, RuleRef<'_>), b: &(usize, u64, RuleRef<'_>)| (a.0, a.1).cmp(&(b.0, b.1));
     if scored.len() > count {
         scored.select_nth_unstable_by(count - 1, order);
         scored.truncate(count);
