@@ -17,6 +17,7 @@ use crate::classifier::{BATCH, Classifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
 use crate::error::{BuildError, HeaderError, UpdateError};
 use crate::key::KeyVec;
+use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::{AddError, RuleSet};
 use crate::schema::Schema;
@@ -58,7 +59,7 @@ pub struct Policy {
     name: String,
     parts: Vec<RuleSet>,
     order: Vec<RuleId>,
-    positions: FastMap<RuleId, u32>,
+    positions: Positions,
     actions: Vec<String>,
     action_ids: FastMap<String, ActionId>,
     names: FastMap<RuleId, Box<str>>,
@@ -79,7 +80,7 @@ impl Policy {
             name: name.to_owned(),
             parts: schemas.iter().map(RuleSet::new).collect(),
             order: Vec::new(),
-            positions: FastMap::default(),
+            positions: Positions::new(),
             actions: Vec::new(),
             action_ids: FastMap::default(),
             names: FastMap::default(),
@@ -111,15 +112,10 @@ impl Policy {
     pub fn from_parts(name: &str, parts: Vec<RuleSet>) -> Policy {
         let schemas: Vec<_> = parts.iter().map(|part| Arc::clone(part.schema())).collect();
         let mut policy = Policy::new(name, &schemas);
-        policy
-            .positions
-            .reserve(parts.iter().map(RuleSet::len).max().unwrap_or(0));
         for rule in parts.iter().flat_map(RuleSet::iter) {
-            let position = u32::try_from(policy.order.len()).expect("fewer rules than ids");
-            policy.positions.entry(rule.id()).or_insert_with(|| {
+            if policy.positions.push(rule.id()) {
                 policy.order.push(rule.id());
-                position
-            });
+            }
         }
         policy.parts = parts;
         policy
@@ -180,7 +176,7 @@ impl Policy {
     /// A rule's position in file order, if there is a rule with that id.
     #[must_use]
     pub fn position(&self, id: RuleId) -> Option<usize> {
-        self.positions.get(&id).map(|&position| position as usize)
+        self.positions.get(id)
     }
 
     /// The rule with that id in each part where it stands.
@@ -233,7 +229,7 @@ impl Policy {
         matches: &[(PartId, &[FieldMatch])],
     ) -> Result<(), AddError> {
         assert!(!matches.is_empty(), "a rule stands in at least one part");
-        if self.positions.contains_key(&id) {
+        if self.positions.get(id).is_some() {
             return Err(AddError::Update(UpdateError::DuplicateId {
                 change: 0,
                 id: id.get(),
@@ -248,8 +244,7 @@ impl Policy {
         for (part, matches) in matches {
             self.parts[part.index()].add(id, priority, action, matches)?;
         }
-        let position = u32::try_from(self.order.len()).expect("fewer rules than ids");
-        self.positions.insert(id, position);
+        self.positions.push(id);
         self.order.push(id);
         Ok(())
     }
@@ -257,7 +252,6 @@ impl Policy {
     /// Makes room for that many more rules.
     pub fn reserve(&mut self, rules: usize) {
         self.order.reserve(rules);
-        self.positions.reserve(rules);
         if let [only] = self.parts.as_mut_slice() {
             only.reserve(rules);
         }
