@@ -1,3 +1,15 @@
-//! The command line of classyard.
+//! The command line of classyard: see [`app`] for the commands.
 
-fn main() {}
+mod app;
+mod commands;
+mod embedded;
+mod failure;
+mod input;
+mod output;
+mod talk;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    app::run(std::env::args_os())
+}

@@ -53,6 +53,9 @@ pub mod schema;
 pub mod transaction;
 pub mod value;
 
+mod packed;
+mod positions;
+mod simd;
 mod unwildcard;
 
 pub use classifier::{

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::RuleError;
+use crate::packed::PackedRule;
 use crate::schema::{Field, FieldId, MatchKind, Schema};
 use crate::schema::{low_ones, prefix_mask};
 
@@ -103,6 +104,12 @@ impl Winner {
     #[must_use]
     pub fn new(priority: Priority, id: RuleId) -> Winner {
         Winner((u64::from(u32::MAX - priority.0) << 32) | u64::from(id.0))
+    }
+
+    /// The outcome with that packed number.
+    #[inline]
+    pub(crate) fn from_rank(rank: u64) -> Winner {
+        Winner(rank)
     }
 
     /// Whether this outcome is strictly better than the other.
@@ -510,14 +517,7 @@ impl<'a> RuleRef<'a> {
     /// Whether the rule matches a key of its schema.
     #[must_use]
     pub fn matches(&self, key: &[u64]) -> bool {
-        let differs = |((key, value), mask): ((&u64, &u64), &u64)| (key ^ value) & mask != 0;
-        if key.iter().zip(self.value()).zip(self.mask()).any(differs) {
-            return false;
-        }
-        self.schema
-            .range_fields()
-            .iter()
-            .all(|range| range.contains(key, self.value(), self.high()))
+        PackedRule::from(*self).matches(key)
     }
 
     /// Whether some key matches both rules, which must share a schema.

@@ -7,17 +7,17 @@
 //! make the block of values around the key's lie inside of the range, or
 //! outside of it.
 
-use crate::rule::RuleRef;
+use crate::packed::PackedRule;
 use crate::schema::{Placement, prefix_mask};
 
 /// Adds the bits that show that a matching rule matches.
-pub(crate) fn confirm(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
-    for (wanted, mask) in wanted.iter_mut().zip(rule.mask()) {
+pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
+    for (wanted, mask) in wanted.iter_mut().zip(rule.mask) {
         *wanted |= mask;
     }
-    for range in rule.schema().range_fields() {
-        let width = rule.schema().field(range.field).width();
-        let (low, high) = rule.ends(range.field);
+    for range in rule.schema.range_fields() {
+        let width = rule.width(range);
+        let (low, high) = rule.ends(range);
         let found = range.key.get(key);
         let inside = |length: u32| {
             let mask = prefix_mask(width, length);
@@ -32,8 +32,8 @@ pub(crate) fn confirm(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
 
 /// Adds bits that show that a rule does not match, or none if the bits that
 /// are wanted already show it.
-pub(crate) fn refute(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
-    let differing = |word: usize| (key[word] ^ rule.value()[word]) & rule.mask()[word];
+pub(crate) fn refute(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
+    let differing = |word: usize| (key[word] ^ rule.value[word]) & rule.mask[word];
     let words = 0..key.len();
     if words
         .clone()
@@ -46,9 +46,9 @@ pub(crate) fn refute(rule: &RuleRef<'_>, key: &[u64], wanted: &mut [u64]) {
         return;
     }
     let mut shortest: Option<(u32, Placement, u32)> = None;
-    for range in rule.schema().range_fields() {
-        let width = rule.schema().field(range.field).width();
-        let (low, high) = rule.ends(range.field);
+    for range in rule.schema.range_fields() {
+        let width = rule.width(range);
+        let (low, high) = rule.ends(range);
         let found = range.key.get(key);
         let bound = match found {
             found if found < low => low,
@@ -110,9 +110,9 @@ mod tests {
             let matched = rule.view().matches(key);
             let mut wanted = vec![0; schema.key_words()];
             if matched {
-                confirm(&rule.view(), key, &mut wanted);
+                confirm(&rule.view().into(), key, &mut wanted);
             } else {
-                refute(&rule.view(), key, &mut wanted);
+                refute(&rule.view().into(), key, &mut wanted);
             }
             for i in 0..keys.len() {
                 if (keys.key(i)[0] ^ key[0]) & wanted[0] == 0 {

@@ -149,6 +149,7 @@ impl Problems {
             Ok(Loaded {
                 value,
                 skipped: self,
+                notes: Vec::new(),
             })
         } else {
             Err(ReadError::Bad(self))
@@ -183,6 +184,9 @@ pub struct Loaded<T> {
     pub value: T,
     /// The bad lines that were skipped; empty unless skipping was asked for.
     pub skipped: Problems,
+    /// What was read but lost some of its meaning, one sentence each: columns
+    /// or attributes that the rules here have no place for.
+    pub notes: Vec<String>,
 }
 
 /// A file cannot be read.

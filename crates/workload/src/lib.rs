@@ -1,5 +1,10 @@
 //! Rule sets and traffic for classyard: file formats, generators, captures and
 //! the test kit.
 
+pub mod capture;
 pub mod diagnostic;
+pub mod formats;
+pub mod generate;
 pub mod kit;
+pub mod packet;
+pub mod traffic;

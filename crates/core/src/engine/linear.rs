@@ -8,8 +8,9 @@
 //!
 //! # Data layout
 //! ```text
-//! rules:  [ rule 17 ][ rule 3 ][ rule 40 ] …      best rank first
-//! ranks:  { id → rank }                           to find a rule for removal
+//! ranks:  [ rank ][ rank ][ rank ] …                        best first
+//! words:  [ value mask high ][ value mask high ][ … ] …    in the same order
+//! by_id:  { id → rank }                                    to find a rule
 //! ```
 //!
 //! # Lookup
@@ -41,7 +42,8 @@ use crate::classifier::{
 use crate::engine::{Engine, EngineOptions};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
-use crate::rule::{Rule, RuleId, RuleRef, Winner};
+use crate::packed::PackedRule;
+use crate::rule::{RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::transaction::{Change, Transaction};
@@ -65,16 +67,19 @@ fn build(
 ) -> Result<Box<dyn Classifier>, BuildError> {
     let mut linear = Linear {
         schema: Arc::clone(rules.schema()),
-        rules: rules.iter().map(|rule| rule.to_rule()).collect(),
-        ranks: rules
+        ranks: Vec::with_capacity(rules.len()),
+        words: Vec::with_capacity(rules.len() * rules.schema().rule_words()),
+        by_id: rules
             .iter()
             .map(|rule| (rule.id(), rule.winner()))
             .collect(),
         limits: *limits,
     };
-    linear
-        .rules
-        .sort_unstable_by_key(|rule| rule.view().winner().rank());
+    for index in rules.by_rank() {
+        let rule = rules.rule(index as usize);
+        linear.ranks.push(rule.winner());
+        linear.words.extend_from_slice(rule.words());
+    }
     limits.check_bytes(linear.stats().bytes())?;
     Ok(Box::new(linear))
 }
@@ -82,39 +87,43 @@ fn build(
 /// Rules in a list, best first.
 struct Linear {
     schema: Arc<Schema>,
-    rules: Vec<Rule>,
-    ranks: HashMap<RuleId, Winner, foldhash::fast::FixedState>,
+    ranks: Vec<Winner>,
+    words: Vec<u64>,
+    by_id: HashMap<RuleId, Winner, foldhash::fast::FixedState>,
     limits: Limits,
 }
 
 impl Linear {
     /// The rules that could improve a candidate, best first.
-    fn better_than(&self, best: Winner) -> impl Iterator<Item = RuleRef<'_>> {
-        self.rules
+    fn better_than(&self, best: Winner) -> impl Iterator<Item = (Winner, PackedRule<'_>)> {
+        let rows = self.words.chunks_exact(self.schema.rule_words());
+        let packed = rows.map(|words| PackedRule::new(&self.schema, words));
+        self.ranks
             .iter()
-            .map(Rule::view)
-            .take_while(move |rule| rule.winner().beats(best))
+            .copied()
+            .zip(packed)
+            .take_while(move |(rank, _)| rank.beats(best))
     }
 
     fn improve(&self, key: &[u64], best: Winner) -> Winner {
-        let first = self.better_than(best).find(|rule| rule.matches(key));
-        first.map_or(best, |rule| rule.winner())
+        let first = self.better_than(best).find(|(_, rule)| rule.matches(key));
+        first.map_or(best, |(rank, _)| rank)
     }
 
     fn insert(&mut self, rule: RuleRef<'_>) {
-        self.ranks.insert(rule.id(), rule.winner());
-        let at = self
-            .rules
-            .partition_point(|r| r.view().winner().beats(rule.winner()));
-        self.rules.insert(at, rule.to_rule());
+        self.by_id.insert(rule.id(), rule.winner());
+        let at = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
+        self.ranks.insert(at, rule.winner());
+        let row = at * self.schema.rule_words();
+        self.words.splice(row..row, rule.words().iter().copied());
     }
 
     fn remove(&mut self, id: RuleId) {
-        let rank = self.ranks.remove(&id).expect("checked before");
-        let at = self
-            .rules
-            .partition_point(|r| r.view().winner().beats(rank));
-        self.rules.remove(at);
+        let rank = self.by_id.remove(&id).expect("checked before");
+        let at = self.ranks.partition_point(|other| other.beats(rank));
+        self.ranks.remove(at);
+        let width = self.schema.rule_words();
+        self.words.drain(at * width..(at + 1) * width);
     }
 }
 
@@ -151,10 +160,10 @@ impl Classifier for Linear {
             self.schema.key_words(),
             "a key of another schema"
         );
-        for rule in self.better_than(best) {
+        for (rank, rule) in self.better_than(best) {
             if rule.matches(key) {
                 unwildcard::confirm(&rule, key, mask);
-                return rule.winner();
+                return rank;
             }
             unwildcard::refute(&rule, key, mask);
         }
@@ -163,17 +172,13 @@ impl Classifier for Linear {
 
     fn trace(&self, key: &[u64]) -> LookupTrace {
         let winner = self.improve(key, Winner::MISS);
-        let compared = self
-            .rules
-            .iter()
-            .map(Rule::view)
-            .take_while(|rule| !winner.beats(rule.winner()));
+        let compared = self.ranks.iter().take_while(|rank| !winner.beats(**rank));
         LookupTrace {
             probes: vec![Probe {
                 table: 0,
                 mask: vec![0; self.schema.key_words()],
-                rules: self.rules.len(),
-                compared: compared.map(|rule| rule.id()).collect(),
+                rules: self.ranks.len(),
+                compared: compared.filter_map(|rank| rank.rule()).collect(),
                 winner,
             }],
             tables: 1,
@@ -182,13 +187,13 @@ impl Classifier for Linear {
     }
 
     fn stats(&self) -> Stats {
-        let words = self.schema.rule_words() * size_of::<u64>();
-        let rule_bytes = self.rules.len() * (words + size_of::<Winner>());
-        let held = self.rules.capacity() * size_of::<Rule>()
-            + self.rules.len() * words
-            + self.ranks.allocation_size();
+        let rule = self.schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
+        let rule_bytes = self.ranks.len() * rule;
+        let held = self.ranks.capacity() * size_of::<Winner>()
+            + self.words.capacity() * size_of::<u64>()
+            + self.by_id.allocation_size();
         Stats {
-            rules: self.rules.len(),
+            rules: self.ranks.len(),
             tables: 1,
             rule_bytes,
             index_bytes: held - rule_bytes,
@@ -207,11 +212,11 @@ impl Classifier for Linear {
 
 impl DynamicClassifier for Linear {
     fn contains(&self, id: RuleId) -> bool {
-        self.ranks.contains_key(&id)
+        self.by_id.contains_key(&id)
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(&self.schema, &self.limits, self.rules.len(), |id| {
+        transaction.validate(&self.schema, &self.limits, self.ranks.len(), |id| {
             self.contains(id)
         })
     }

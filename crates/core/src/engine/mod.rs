@@ -19,9 +19,18 @@ use crate::error::BuildError;
 use crate::ruleset::RuleSet;
 
 mod linear;
+mod tss;
+mod tuple_space;
+mod tuplemerge;
 
 /// All engines.
-pub const ENGINES: &[Engine] = &[linear::ENGINE];
+pub const ENGINES: &[Engine] = &[
+    linear::ENGINE,
+    tss::ENGINE,
+    tuplemerge::ONLINE,
+    tuplemerge::OFFLINE,
+    tuplemerge::VPP,
+];
 
 /// An engine's registry entry.
 pub struct Engine {
@@ -180,6 +189,31 @@ impl EngineOptions {
                 },
             }),
         }
+    }
+}
+
+impl EngineOptions {
+    /// One of several words; the first is the default. The last of several
+    /// settings wins.
+    ///
+    /// # Errors
+    /// [`BuildError::BadOption`]
+    pub fn choice(
+        &self,
+        engine: &str,
+        option: &str,
+        words: &[&'static str],
+    ) -> Result<&'static str, BuildError> {
+        let Some((_, value)) = self.pairs.iter().rev().find(|(name, _)| name == option) else {
+            return Ok(words[0]);
+        };
+        let known = words.iter().find(|word| *word == value);
+        known.copied().ok_or_else(|| BuildError::BadOption {
+            engine: engine.to_owned(),
+            option: option.to_owned(),
+            value: value.clone(),
+            expected: format!("one of {}", list(words.iter().copied())),
+        })
     }
 }
 

@@ -1,0 +1,665 @@
+//! What `classify` reports.
+
+use std::io::{self, Write};
+
+use classyard::{EngineSpec, Policy, PolicyClassifier};
+use serde::Serialize;
+
+use super::lookups::Rate;
+use super::tally::{Count, Tally};
+use crate::input::headers::{Headers, Packets};
+use crate::input::rules::LoadedRules;
+use crate::output::rule::RuleView;
+use crate::output::style::{
+    BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
+    seconds, three_digits,
+};
+use crate::output::table::{Side, Table, fact, remark};
+use crate::output::{Report, csv, join};
+
+/// The width of the bars that show shares.
+const BAR_WIDTH: u32 = 14;
+
+/// Rules without a hit that a table names unless it is asked for all.
+const NEVER_HIT_SHOWN: usize = 8;
+
+/// Everything that `classify` found out. Keys are stable: they may grow in
+/// number but do not change.
+#[derive(Serialize)]
+pub(super) struct ClassifyReport {
+    rules: RulesReport,
+    input: InputReport,
+    pub(super) engine: EngineReport,
+    pub(super) rate: Rate,
+    pub(super) seconds: Seconds,
+    hits: Vec<Hit>,
+    misses: Share,
+    actions: Vec<ActionReport>,
+    never_hit: NeverHit,
+    /// Rules that were hit, listed in `hits` or not.
+    rules_hit: usize,
+    #[serde(skip)]
+    list_all: bool,
+}
+
+#[derive(Serialize)]
+struct RulesReport {
+    source: String,
+    embedded: bool,
+    schema: String,
+    count: usize,
+    skipped: usize,
+    parts: Vec<PartReport>,
+}
+
+#[derive(Serialize)]
+struct PartReport {
+    schema: String,
+    rules: usize,
+}
+
+#[derive(Serialize)]
+struct InputReport {
+    source: String,
+    kind: &'static str,
+    headers: usize,
+    skipped: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    packets: Option<PacketsReport>,
+}
+
+#[derive(Serialize)]
+struct PacketsReport {
+    count: u64,
+    bytes: u64,
+    /// By kind, protocol, property and anomaly, as the parser names them.
+    counters: Vec<Named>,
+    /// Packets that have no header for these rules, by kind.
+    without_header: Vec<Named>,
+    #[serde(skip)]
+    kinds: Vec<Named>,
+    #[serde(skip)]
+    transports: Vec<Named>,
+    #[serde(skip)]
+    properties: Vec<Named>,
+    #[serde(skip)]
+    anomalies: Vec<Named>,
+}
+
+#[derive(Clone, Serialize)]
+struct Named {
+    name: &'static str,
+    packets: u64,
+}
+
+/// The engine and what became of it.
+#[derive(Default, Serialize)]
+pub(super) struct EngineReport {
+    spec: String,
+    /// Whether the user asked for it, or it is the default.
+    asked_for: bool,
+    summary: &'static str,
+    tables: usize,
+    rule_bytes: usize,
+    index_bytes: usize,
+    parts: Vec<EnginePart>,
+}
+
+#[derive(Serialize)]
+struct EnginePart {
+    schema: String,
+    rules: usize,
+    tables: usize,
+    bytes: usize,
+}
+
+/// Where the time went.
+#[derive(Default, Serialize)]
+pub(super) struct Seconds {
+    pub(super) read_rules: f64,
+    pub(super) read_headers: f64,
+    pub(super) build: f64,
+    /// All timed passes together.
+    pub(super) classify: f64,
+}
+
+#[derive(Serialize)]
+struct Hit {
+    #[serde(flatten)]
+    rule: RuleView,
+    #[serde(flatten)]
+    share: Share,
+}
+
+#[derive(Clone, Copy, Serialize)]
+struct Share {
+    headers: u64,
+    /// Bytes on the wire; only if the headers come from packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+    /// Of all headers.
+    share: f64,
+}
+
+#[derive(Serialize)]
+struct ActionReport {
+    action: Option<String>,
+    rules: u64,
+    rules_hit: u64,
+    #[serde(flatten)]
+    share: Share,
+}
+
+#[derive(Serialize)]
+struct NeverHit {
+    count: usize,
+    rules: Vec<usize>,
+    #[serde(skip)]
+    views: Vec<RuleView>,
+}
+
+impl ClassifyReport {
+    /// The counts; engine, rate and seconds are still to be filled in.
+    pub(super) fn new(
+        rules: &LoadedRules,
+        headers: &Headers,
+        tally: &Tally,
+        top: usize,
+        list_all: bool,
+    ) -> ClassifyReport {
+        let policy = &rules.policy;
+        let share = |count: Count| Share::new(count, tally, headers.packets.is_some());
+        let ranking = tally.ranking();
+        let never_hit = tally.never_hit();
+        ClassifyReport {
+            rules: RulesReport::new(rules),
+            input: InputReport::new(headers),
+            engine: EngineReport::default(),
+            rate: Rate::default(),
+            seconds: Seconds::default(),
+            rules_hit: ranking.len(),
+            hits: ranking
+                .iter()
+                .take(top)
+                .map(|&at| Hit {
+                    rule: RuleView::at(policy, at),
+                    share: share(tally.rules[at]),
+                })
+                .collect(),
+            misses: share(tally.misses),
+            actions: tally
+                .actions(policy)
+                .into_iter()
+                .map(|(action, tally)| ActionReport {
+                    action,
+                    rules: tally.rules,
+                    rules_hit: tally.rules_hit,
+                    share: share(tally.count),
+                })
+                .collect(),
+            never_hit: NeverHit {
+                count: never_hit.len(),
+                views: never_hit
+                    .iter()
+                    .take(if list_all {
+                        usize::MAX
+                    } else {
+                        NEVER_HIT_SHOWN
+                    })
+                    .map(|&at| RuleView::at(policy, at))
+                    .collect(),
+                rules: never_hit,
+            },
+            list_all,
+        }
+    }
+}
+
+impl Share {
+    #[allow(clippy::cast_precision_loss)] // a share is shown with one digit
+    fn new(count: Count, tally: &Tally, packets: bool) -> Share {
+        Share {
+            headers: count.headers,
+            bytes: packets.then_some(count.bytes),
+            share: match tally.total.headers {
+                0 => 0.0,
+                total => count.headers as f64 / total as f64,
+            },
+        }
+    }
+}
+
+impl RulesReport {
+    fn new(rules: &LoadedRules) -> RulesReport {
+        let parts = rules.policy.parts().iter().map(|part| PartReport {
+            schema: part.schema().name().to_owned(),
+            rules: part.len(),
+        });
+        RulesReport {
+            source: rules.source.clone(),
+            embedded: rules.embedded,
+            schema: rules.policy.name().to_owned(),
+            count: rules.policy.len(),
+            skipped: rules.skipped,
+            parts: parts.collect(),
+        }
+    }
+}
+
+impl InputReport {
+    fn new(headers: &Headers) -> InputReport {
+        InputReport {
+            source: headers.source.clone(),
+            kind: match headers.packets {
+                Some(_) => "capture",
+                None => "trace",
+            },
+            headers: headers.trace.len(),
+            skipped: headers.skipped,
+            packets: headers.packets.as_ref().map(PacketsReport::new),
+        }
+    }
+}
+
+impl PacketsReport {
+    fn new(packets: &Packets) -> PacketsReport {
+        use classyard_workload::packet::{Anomaly, Kind, Property, Transport};
+        let counters = &packets.origin.counters;
+        let named = |rows: Vec<(&'static str, u64)>| -> Vec<Named> {
+            let rows = rows.into_iter().filter(|&(_, packets)| packets > 0);
+            rows.map(|(name, packets)| Named { name, packets })
+                .collect()
+        };
+        let lengths = packets.capture.packets().iter();
+        PacketsReport {
+            count: counters.packets(),
+            bytes: lengths
+                .map(|packet| u64::from(packet.original_length))
+                .sum(),
+            counters: named(counters.rows()),
+            without_header: named(
+                packets
+                    .origin
+                    .left_out()
+                    .into_iter()
+                    .map(|(kind, count)| (kind.name(), count))
+                    .collect(),
+            ),
+            kinds: named(Kind::ALL.map(|k| (k.name(), counters.kind(k))).into()),
+            transports: named(
+                Transport::ALL
+                    .map(|t| (t.name(), counters.transport(t)))
+                    .into(),
+            ),
+            properties: named(
+                Property::ALL
+                    .map(|p| (p.name(), counters.property(p)))
+                    .into(),
+            ),
+            anomalies: named(
+                Anomaly::ALL
+                    .iter()
+                    .map(|&a| (a.name(), counters.anomaly(a)))
+                    .collect(),
+            ),
+        }
+    }
+}
+
+impl EngineReport {
+    /// What was built.
+    pub(super) fn new(
+        spec: &EngineSpec,
+        asked_for: bool,
+        policy: &Policy,
+        classifier: &PolicyClassifier,
+    ) -> EngineReport {
+        let stats: Vec<_> = classifier.parts().iter().map(|part| part.stats()).collect();
+        let parts = policy
+            .schemas()
+            .zip(&stats)
+            .map(|(schema, stats)| EnginePart {
+                schema: schema.name().to_owned(),
+                rules: stats.rules,
+                tables: stats.tables,
+                bytes: stats.bytes(),
+            });
+        EngineReport {
+            spec: spec.to_string(),
+            asked_for,
+            summary: spec.engine().summary,
+            tables: stats.iter().map(|stats| stats.tables).sum(),
+            rule_bytes: stats.iter().map(|stats| stats.rule_bytes).sum(),
+            index_bytes: stats.iter().map(|stats| stats.index_bytes).sum(),
+            parts: parts.collect(),
+        }
+    }
+}
+
+impl Report for ClassifyReport {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_facts(out)?;
+        self.write_hits(out)?;
+        self.write_actions(out)?;
+        self.write_never_hit(out)
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[
+            &"rule",
+            &"id",
+            &"name",
+            &"action",
+            &"priority",
+            &"match",
+            &"headers",
+            &"bytes",
+            &"share",
+        ])?;
+        for Hit { rule, share } in &self.hits {
+            out.row(&[
+                &rule.rule,
+                &rule.id,
+                &csv::optional(rule.name.as_ref()),
+                &csv::optional(rule.action.as_ref()),
+                &rule.priority,
+                &rule.matches,
+                &share.headers,
+                &csv::optional(share.bytes.as_ref()),
+                &format!("{:.6}", share.share),
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+impl ClassifyReport {
+    /// What headers are called: packets if they come from some.
+    fn noun(&self) -> &'static str {
+        match self.input.packets {
+            Some(_) => "packet",
+            None => "header",
+        }
+    }
+
+    fn write_facts(&self, out: &mut dyn Write) -> io::Result<()> {
+        let RulesReport {
+            source,
+            schema,
+            count,
+            parts,
+            ..
+        } = &self.rules;
+        let mut text = format!(
+            "{} of {schema} from {}",
+            counted(*count, "rule"),
+            paint(BOLD, source)
+        );
+        if self.rules.embedded {
+            text.push_str(", the embedded example");
+        }
+        if parts.len() > 1 {
+            let parts = parts
+                .iter()
+                .map(|part| format!("{} {}", grouped(part.rules), family(&part.schema)));
+            text.push_str(&format!("\n{} (some hold for both)", join(parts, ", ")));
+        }
+        fact(out, "Rules", text)?;
+        self.write_input(out)?;
+
+        let engine = &self.engine;
+        let why = if engine.asked_for { "" } else { " by default" };
+        let mut text = format!("{}{why}: {}", paint(BOLD, &engine.spec), engine.summary);
+        text.push_str(&format!(
+            "\n{} in {}, built in {}",
+            counted(engine.tables, "table"),
+            bytes(engine.rule_bytes + engine.index_bytes),
+            seconds(self.seconds.build)
+        ));
+        fact(out, "Engine", text)?;
+
+        let rate = &self.rate;
+        let Rate {
+            headers_per_second: spread,
+            ..
+        } = rate;
+        if rate.passes > 0 {
+            let text = format!(
+                "{} headers/s, {} ns a header\nmedian of {} ({} to {}) in batches of {}, one thread",
+                paint(BOLD, &large(spread.median)),
+                three_digits(rate.nanoseconds_per_header),
+                passes(rate.passes),
+                large(spread.min),
+                large(spread.max),
+                rate.batch
+            );
+            fact(out, "Rate", text)?;
+        }
+        writeln!(out)
+    }
+
+    fn write_input(&self, out: &mut dyn Write) -> io::Result<()> {
+        let input = &self.input;
+        let Some(packets) = &input.packets else {
+            let text = format!(
+                "{} from {}",
+                counted(input.headers, "header"),
+                paint(BOLD, &input.source)
+            );
+            return fact(out, "Headers", text);
+        };
+        let mut text = format!(
+            "{} ({}) from {}",
+            counted(packets.count, "packet"),
+            bytes(usize::try_from(packets.bytes).unwrap_or(usize::MAX)),
+            paint(BOLD, &input.source)
+        );
+        if self.rules.embedded && input.source == crate::embedded::CAPTURE_NAME {
+            text.push_str(", the embedded example");
+        }
+        for (rows, style) in [
+            (&packets.kinds, anstyle::Style::new()),
+            (&packets.transports, anstyle::Style::new()),
+            (&packets.properties, anstyle::Style::new()),
+        ] {
+            if !rows.is_empty() {
+                text.push_str(&format!("\n{}", paint(style, &listed(rows))));
+            }
+        }
+        if !packets.anomalies.is_empty() {
+            let odd = format!("odd: {}", listed(&packets.anomalies));
+            text.push_str(&format!("\n{}", paint(NOTABLE, &odd)));
+        }
+        fact(out, "Packets", text)?;
+        let total = packets.count;
+        let headers = grouped(input.headers);
+        let left = total - input.headers as u64;
+        let text = match left {
+            0 => format!("all {headers} packets"),
+            left => format!(
+                "{headers} of them; {} no header for these rules: {}",
+                if left == 1 {
+                    "1 has".to_owned()
+                } else {
+                    format!("{} have", grouped(left))
+                },
+                listed(&packets.without_header)
+            ),
+        };
+        fact(out, "Classified", text)
+    }
+
+    fn write_hits(&self, out: &mut dyn Write) -> io::Result<()> {
+        let with_bytes = self.misses.bytes.is_some();
+        let with_names = self.hits.iter().any(|hit| hit.rule.name.is_some());
+        let with_actions = self.hits.iter().any(|hit| hit.rule.action.is_some());
+        let noun = format!("{}s", self.noun());
+        let mut columns = vec![("rule", Side::Right)];
+        if with_names {
+            columns.push(("name", Side::Left));
+        }
+        if with_actions {
+            columns.push(("action", Side::Left));
+        }
+        columns.push(("match", Side::Left));
+        columns.push((&noun, Side::Right));
+        columns.push(("share", Side::Right));
+        columns.push(("", Side::Left));
+        if with_bytes {
+            columns.push(("bytes", Side::Right));
+        }
+        let largest = self.hits.first().map_or(0.0, |hit| hit.share.share);
+        let largest = largest.max(self.misses.share);
+        let mut table = Table::new(&columns);
+        for Hit { rule, share } in &self.hits {
+            let mut row = vec![rule.rule.to_string()];
+            if with_names {
+                row.push(rule.name.clone().unwrap_or_default());
+            }
+            if with_actions {
+                let action = rule.action.as_deref().unwrap_or_default();
+                row.push(paint(action_style(action), action));
+            }
+            row.push(rule.matches.clone());
+            share.push_cells(&mut row, largest);
+            table.row(row);
+        }
+        if self.misses.headers > 0 {
+            let mut row = vec![paint(NOTABLE, "-")];
+            row.extend(with_names.then(String::new));
+            row.extend(with_actions.then(String::new));
+            row.push(paint(NOTABLE, "no rule matches"));
+            self.misses.push_cells(&mut row, largest);
+            table.row(row);
+        }
+        if !table.is_empty() {
+            table.write(out)?;
+        }
+        let hidden = self.rules_hit - self.hits.len();
+        if hidden > 0 {
+            let text = format!(
+                "and {} that {} hit less; --all lists them",
+                counted(hidden, "more rule"),
+                if hidden == 1 { "was" } else { "were" }
+            );
+            remark(out, &text)?;
+        }
+        writeln!(out)
+    }
+
+    fn write_actions(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.actions.iter().all(|action| action.action.is_none()) {
+            return Ok(());
+        }
+        let noun = format!("{}s", self.noun());
+        let mut columns = vec![
+            ("action", Side::Left),
+            ("rules", Side::Right),
+            ("hit", Side::Right),
+            (noun.as_str(), Side::Right),
+            ("share", Side::Right),
+            ("", Side::Left),
+        ];
+        if self.misses.bytes.is_some() {
+            columns.push(("bytes", Side::Right));
+        }
+        let mut table = Table::new(&columns);
+        let largest = self.actions.iter().map(|action| action.share.share);
+        let largest = largest.fold(0.0, f64::max);
+        for action in &self.actions {
+            let name = action.action.as_deref().unwrap_or("(none)");
+            let mut row = vec![
+                paint(action_style(name), name),
+                grouped(action.rules),
+                grouped(action.rules_hit),
+            ];
+            action.share.push_cells(&mut row, largest);
+            table.row(row);
+        }
+        table.write(out)?;
+        writeln!(out)
+    }
+
+    fn write_never_hit(&self, out: &mut dyn Write) -> io::Result<()> {
+        let NeverHit { count, views, .. } = &self.never_hit;
+        if *count == 0 {
+            return fact(out, "Never hit", "every rule was hit");
+        }
+        let summary = format!(
+            "{} of {}",
+            grouped(*count),
+            counted(self.rules.count, "rule")
+        );
+        if self.list_all {
+            fact(out, "Never hit", summary)?;
+            let mut table = Table::new(&[
+                ("rule", Side::Right),
+                ("name", Side::Left),
+                ("action", Side::Left),
+                ("match", Side::Left),
+            ]);
+            for rule in views {
+                let action = rule.action.as_deref().unwrap_or_default();
+                table.row(vec![
+                    rule.rule.to_string(),
+                    rule.name.clone().unwrap_or_default(),
+                    paint(action_style(action), action),
+                    rule.matches.clone(),
+                ]);
+            }
+            return table.write(out);
+        }
+        let shown = views
+            .iter()
+            .take(NEVER_HIT_SHOWN)
+            .map(|rule| match &rule.name {
+                Some(name) => format!("{} {name}", rule.rule),
+                None => rule.rule.to_string(),
+            });
+        let mut text = format!("{summary}: {}", join(shown, ", "));
+        if *count > NEVER_HIT_SHOWN {
+            text.push_str(&paint(DIM, ", ... (--all lists them)"));
+        }
+        fact(out, "Never hit", text)
+    }
+}
+
+impl Share {
+    /// Number, share, bar and bytes.
+    fn push_cells(&self, row: &mut Vec<String>, largest: f64) {
+        row.push(grouped(self.headers));
+        row.push(percent(self.share));
+        let width = if largest > 0.0 {
+            self.share / largest
+        } else {
+            0.0
+        };
+        row.push(paint(BAR, &bar(width, BAR_WIDTH)));
+        if let Some(bytes) = self.bytes {
+            row.push(grouped(bytes));
+        }
+    }
+}
+
+fn passes(count: usize) -> String {
+    counted(count, "pass")
+}
+
+/// `12 arp, 3 llc`
+fn listed(rows: &[Named]) -> String {
+    let mut rows = rows.to_vec();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.packets));
+    let rows = rows
+        .iter()
+        .map(|row| format!("{} {}", grouped(row.packets), row.name));
+    join(rows, ", ")
+}
+
+/// What people call the headers of a schema.
+fn family(schema: &str) -> &str {
+    match schema {
+        "ipv4-5tuple" => "IPv4",
+        "ipv6-5tuple" => "IPv6",
+        other => other,
+    }
+}

@@ -1,0 +1,133 @@
+//! Counting: how many headers hit which rule.
+
+use std::collections::BTreeMap;
+
+use classyard::{Policy, RuleId};
+
+use super::Lookups;
+use crate::input::headers::Headers;
+
+/// Headers, and the bytes of their packets if they come from packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Count {
+    pub(super) headers: u64,
+    pub(super) bytes: u64,
+}
+
+impl Count {
+    fn add(&mut self, bytes: u64) {
+        self.headers += 1;
+        self.bytes += bytes;
+    }
+
+    fn merge(&mut self, other: Count) {
+        self.headers += other.headers;
+        self.bytes += other.bytes;
+    }
+}
+
+/// How many headers hit which rule.
+pub(super) struct Tally {
+    /// By position in file order.
+    pub(super) rules: Vec<Count>,
+    /// Headers that no rule matches.
+    pub(super) misses: Count,
+    /// All headers.
+    pub(super) total: Count,
+}
+
+/// What the rules of one action have together.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ActionTally {
+    pub(super) rules: u64,
+    pub(super) rules_hit: u64,
+    pub(super) count: Count,
+}
+
+impl Tally {
+    /// Counts the winners.
+    pub(super) fn new(policy: &Policy, headers: &Headers, lookups: &Lookups) -> Tally {
+        let mut tally = Tally {
+            rules: vec![Count::default(); policy.len()],
+            misses: Count::default(),
+            total: Count::default(),
+        };
+        let positions = Positions::new(policy);
+        let lengths = headers
+            .packets
+            .as_ref()
+            .map(|packets| &packets.origin.lengths);
+        for (index, winner) in lookups.in_order(&headers.trace).enumerate() {
+            let bytes = lengths.map_or(0, |lengths| u64::from(lengths[index]));
+            match winner.rule().and_then(|id| positions.get(id)) {
+                Some(position) => tally.rules[position].add(bytes),
+                None => tally.misses.add(bytes),
+            }
+            tally.total.add(bytes);
+        }
+        tally
+    }
+
+    /// The positions of the rules that were hit, most hits first.
+    pub(super) fn ranking(&self) -> Vec<usize> {
+        let mut hit: Vec<usize> = (0..self.rules.len())
+            .filter(|&at| self.rules[at].headers > 0)
+            .collect();
+        hit.sort_by_key(|&at| (std::cmp::Reverse(self.rules[at].headers), at));
+        hit
+    }
+
+    /// The positions of the rules that were never hit, in file order.
+    pub(super) fn never_hit(&self) -> Vec<usize> {
+        (0..self.rules.len())
+            .filter(|&at| self.rules[at].headers == 0)
+            .collect()
+    }
+
+    /// The actions by name, most hits first; `None` for rules without one.
+    pub(super) fn actions(&self, policy: &Policy) -> Vec<(Option<String>, ActionTally)> {
+        let mut actions: BTreeMap<Option<&str>, ActionTally> = BTreeMap::new();
+        for (&id, &count) in policy.ids().iter().zip(&self.rules) {
+            let rule = policy.rule(id).next();
+            let name = rule.and_then(|(_, rule)| policy.action_name(rule.action()));
+            let action = actions.entry(name).or_default();
+            action.rules += 1;
+            action.rules_hit += u64::from(count.headers > 0);
+            action.count.merge(count);
+        }
+        let mut actions: Vec<_> = actions
+            .into_iter()
+            .map(|(name, tally)| (name.map(str::to_owned), tally))
+            .collect();
+        actions.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.count.headers));
+        actions
+    }
+}
+
+/// From ids to positions, without hashing where ids are small.
+struct Positions<'a> {
+    policy: &'a Policy,
+    dense: Option<Vec<u32>>,
+}
+
+impl<'a> Positions<'a> {
+    fn new(policy: &'a Policy) -> Positions<'a> {
+        let largest = policy.ids().iter().map(|id| id.index()).max();
+        let small = largest.filter(|&largest| largest < 8 * policy.len() + 1024);
+        let dense = small.map(|largest| {
+            let mut positions = vec![u32::MAX; largest + 1];
+            for (position, id) in (0..).zip(policy.ids()) {
+                positions[id.index()] = position;
+            }
+            positions
+        });
+        Positions { policy, dense }
+    }
+
+    fn get(&self, id: RuleId) -> Option<usize> {
+        match &self.dense {
+            Some(positions) => positions.get(id.index()).map(|&position| position as usize),
+            None => self.policy.position(id),
+        }
+    }
+}

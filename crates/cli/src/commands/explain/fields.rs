@@ -1,0 +1,147 @@
+//! One header's fields against one rule's demands, and masks in words.
+
+use classyard::schema::MatchKind;
+use classyard::{Field, FieldId, FieldMatch, RuleRef, Schema};
+use serde::Serialize;
+
+/// A field, the header's value and what a rule demands of it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Compared {
+    pub(super) field: String,
+    pub(super) value: String,
+    #[serde(rename = "match")]
+    pub(super) wanted: String,
+    /// How the rule constrains it: exact, prefix, range, ternary.
+    pub(super) kind: &'static str,
+}
+
+/// The fields that a rule constrains.
+pub(super) fn decided(rule: &RuleRef<'_>, header: &[u128]) -> Vec<Compared> {
+    let schema = rule.schema();
+    let constrained = schema
+        .field_ids()
+        .filter(|&id| rule.field(id) != FieldMatch::Any);
+    constrained.map(|id| compare(rule, id, header)).collect()
+}
+
+/// The fields whose values a rule does not admit.
+pub(super) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
+    let schema = rule.schema();
+    let admits = |id: &FieldId| {
+        let field = schema.field(*id);
+        admits(rule.field(*id), field, header[id.index()])
+    };
+    schema.field_ids().filter(|id| !admits(id)).collect()
+}
+
+/// A field of the header beside the rule's demand.
+pub(super) fn compare(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> Compared {
+    let field = rule.schema().field(id);
+    let wanted = rule.field(id);
+    Compared {
+        field: field.name().to_owned(),
+        value: field.format().display(header[id.index()]).to_string(),
+        wanted: wanted.describe(field),
+        kind: match wanted {
+            FieldMatch::Any => "any",
+            FieldMatch::Exact(_) => MatchKind::Exact.name(),
+            FieldMatch::Prefix { .. } => MatchKind::Prefix.name(),
+            FieldMatch::Range { .. } => MatchKind::Range.name(),
+            FieldMatch::Ternary { .. } => MatchKind::Ternary.name(),
+        },
+    }
+}
+
+fn admits(wanted: FieldMatch, field: &Field, found: u128) -> bool {
+    match wanted {
+        FieldMatch::Any => true,
+        FieldMatch::Exact(value) => value == found,
+        FieldMatch::Prefix { value, length } => {
+            length == 0 || (value ^ found) >> (field.width() - length) == 0
+        }
+        FieldMatch::Range { low, high } => (low..=high).contains(&found),
+        FieldMatch::Ternary { value, mask } => (value ^ found) & mask == 0,
+    }
+}
+
+/// The part of a mask that is in one field.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct MaskField {
+    pub(super) field: String,
+    /// How many bits the mask has there.
+    pub(super) bits: u32,
+    /// How many bits the field has.
+    pub(super) width: u32,
+    /// `/24` for leading bits, `all`, or the bits in hexadecimal.
+    pub(super) mask: String,
+}
+
+/// A mask field by field; fields without a bit are left out.
+pub(super) fn mask_fields(schema: &Schema, mask: &[u64]) -> Vec<MaskField> {
+    let fields = schema.field_ids().filter_map(|id| {
+        let field = schema.field(id);
+        let bits = schema.placement(id).get(mask);
+        (bits != 0).then(|| MaskField {
+            field: field.name().to_owned(),
+            bits: bits.count_ones(),
+            width: field.width(),
+            mask: match leading(field, bits) {
+                Some(length) if length == field.width() => "all".to_owned(),
+                Some(length) => format!("/{length}"),
+                None => format!("{bits:#x}"),
+            },
+        })
+    });
+    fields.collect()
+}
+
+/// `src/16 dst proto`: a mask in words.
+pub(super) fn mask_words(fields: &[MaskField]) -> String {
+    let words = fields.iter().map(|field| match field.mask.as_str() {
+        "all" => field.field.clone(),
+        mask if mask.starts_with('/') => format!("{}{mask}", field.field),
+        mask => format!("{}&{mask}", field.field),
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// What a key's bits under a mask say of a field: `10.20.1.0/24`, `443`,
+/// `any`.
+pub(super) fn masked_value(field: &Field, value: u128, mask: u128) -> String {
+    let show = |value| field.format().display(value);
+    match leading(field, mask) {
+        Some(0) => "any".to_owned(),
+        Some(length) if length == field.width() => show(value).to_string(),
+        Some(length) => format!("{}/{length}", show(value & mask)),
+        None => format!("{:#x}&{mask:#x}", value & mask),
+    }
+}
+
+/// The number of leading bits that a mask is, if it is that.
+fn leading(field: &Field, mask: u128) -> Option<u32> {
+    let free = field.max_value() & !mask;
+    (free & free.wrapping_add(1) == 0).then(|| mask.count_ones())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_read_well() {
+        let schema = Schema::ipv4_5tuple();
+        let mut mask = vec![0; schema.key_words()];
+        let set = |mask: &mut [u64], name: &str, bits: u128| {
+            let id = schema.field_named(name).unwrap();
+            schema.placement(id).set(mask, bits);
+        };
+        set(&mut mask, "src", 0xffff_0000);
+        set(&mut mask, "proto", 0xff);
+        set(&mut mask, "dport", 0x00f0);
+        let fields = mask_fields(&schema, &mask);
+        assert_eq!(mask_words(&fields), "src/16 dport&0xf0 proto");
+        let src = schema.field(schema.field_named("src").unwrap());
+        assert_eq!(masked_value(src, 0x0a14_010b, 0xffff_ff00), "10.20.1.0/24");
+        assert_eq!(masked_value(src, 0x0a14_010b, 0), "any");
+    }
+}

@@ -1,0 +1,267 @@
+//! `classyard explain`: why a header hits the rule that it hits.
+
+use std::path::PathBuf;
+
+use classyard::key::unpack;
+use classyard::policy::PartId;
+use classyard::{EngineSpec, KeyVec, Limits, Policy, RuleRef, RuleSet, Scratch, Winner};
+
+use crate::embedded;
+use crate::failure::Failure;
+use crate::input::headers::HeadersArgs;
+use crate::input::rules::RulesArgs;
+use crate::input::{engine, header_text};
+use crate::output::OutputArgs;
+use crate::talk::Talk;
+
+mod fields;
+mod report;
+
+use report::{ExplainReport, HeaderReport};
+
+/// Explain one header: the rules that match, the winner, and how it was found
+///
+/// Shows every matching rule in order, the fields that decided, better rules
+/// that only just failed, the tables that the engine looked at, and the bits of
+/// the header that the answer depends on. Without files it explains a header of
+/// the embedded example.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard explain
+  classyard explain --header \"src=10.20.30.101 dst=10.20.1.11 proto=tcp dport=445\"
+  classyard explain -r fw.rules -c dump.pcap --packet 17
+  classyard explain -r acl1.txt -t acl1_trace.txt --line 3 --engine tss --near 10")]
+pub(crate) struct Args {
+    /// The rules; - for standard input, gzip is unpacked
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    rules: Option<PathBuf>,
+
+    /// The header, as field=value pairs; fields that are left out are 0
+    #[arg(
+        long,
+        value_name = "FIELDS",
+        conflicts_with_all = ["capture", "trace", "packet", "line"],
+        help_heading = "Input"
+    )]
+    header: Option<String>,
+
+    #[command(flatten)]
+    headers: HeadersArgs,
+
+    /// The packet of the capture, counted from 1 as packet analysers do
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "trace",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Input"
+    )]
+    packet: Option<u32>,
+
+    /// The header of the trace, counted from 1; lines without one do not count
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "trace",
+        value_parser = clap::value_parser!(u32).range(1..),
+        help_heading = "Input"
+    )]
+    line: Option<u32>,
+
+    #[command(flatten)]
+    reading: RulesArgs,
+
+    /// The engine to look up with: NAME or NAME:OPTION=VALUE:... (see
+    /// `classyard engines`)
+    #[arg(short, long, value_name = "SPEC", value_parser = engine)]
+    engine: Option<EngineSpec>,
+
+    /// Show this many rules that would have won but for a few fields
+    #[arg(long, value_name = "K", default_value_t = 3)]
+    near: usize,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A header, and where it comes from.
+struct Asked {
+    part: PartId,
+    values: Vec<u128>,
+    report: HeaderReport,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let policy = &rules.policy;
+    let asked = asked(args, policy, rules.embedded, talk)?;
+    let part = policy.part(asked.part);
+    let mut keys = KeyVec::new(part.schema());
+    keys.push(&asked.values)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let key = keys.key(0);
+
+    let spec = match &args.engine {
+        Some(spec) => spec.clone(),
+        None => EngineSpec::parse(super::engines::DEFAULT)?,
+    };
+    let classifier = spec.build(part, &Limits::default(), &mut talk.progress())?;
+    let mut mask = vec![0; part.schema().key_words()];
+    let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+    let lookup = classifier.trace(key);
+
+    let matching = matching(part, key);
+    let winner = matching.first().copied();
+    let wins = winner.map_or(Winner::MISS, |rule| rule.winner());
+    let near = near_misses(part, &asked.values, wins, args.near);
+
+    let mut report = ExplainReport::new(&rules, asked.report);
+    report.set_matches(policy, &matching);
+    if let Some(winner) = winner {
+        report.decided = fields::decided(&winner, &asked.values);
+    }
+    report.set_near(policy, &near, &asked.values);
+    report.set_lookup(policy, &spec, &lookup, part.schema());
+    report.set_mask(part.schema(), key, &mask);
+    args.output.report(&report)?;
+    if lookup.winner != wins || masked != wins {
+        talk.failure(&Failure::usage(format!(
+            "engine {spec} says {:?} and, with a mask, {masked:?}, but comparing all rules says {wins:?}",
+            lookup.winner
+        )));
+        return Err(Failure::Different);
+    }
+    Ok(())
+}
+
+/// The header that is asked about.
+fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Asked, Failure> {
+    if args.headers.trace.is_some() {
+        return from_trace(args, policy, talk);
+    }
+    if args.headers.capture.is_some() || args.packet.is_some() {
+        return from_capture(args, policy, talk);
+    }
+    let text =
+        match (&args.header, embedded) {
+            (Some(text), _) => text,
+            (None, true) => embedded::HEADER,
+            (None, false) => {
+                return Err(Failure::usage("there is no header to explain").with_help(format!(
+                "give --header \"{}\", or a --capture and --packet, or a --trace and --line",
+                embedded::HEADER
+            )));
+            }
+        };
+    let header = header_text::parse(text, policy)?;
+    let schema = policy.part(header.part).schema();
+    if !header.missing.is_empty() {
+        let names = header.missing.iter().map(|&id| schema.field(id).name());
+        talk.note(&format!(
+            "not given, so taken for 0: {}",
+            names.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    Ok(Asked {
+        part: header.part,
+        report: HeaderReport::new(schema, &header.values, "the command line".to_owned()),
+        values: header.values,
+    })
+}
+
+fn from_trace(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure> {
+    let headers = args.headers.load(policy, args.reading.skip_bad, talk)?;
+    let line = args.line.unwrap_or(1);
+    let found = headers.trace.iter().nth(line as usize - 1);
+    let Some((part, key)) = found else {
+        return Err(Failure::usage(format!(
+            "{} has no header {line}; it has {}",
+            headers.source,
+            headers.trace.len()
+        )));
+    };
+    let schema = policy.part(part).schema();
+    let values = unpack(schema, key);
+    let source = format!("{}, header {line}", headers.source);
+    Ok(Asked {
+        part,
+        report: HeaderReport::new(schema, &values, source),
+        values,
+    })
+}
+
+fn from_capture(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure> {
+    let headers = args.headers.load(policy, false, talk)?;
+    let number = args.packet.unwrap_or(1);
+    let Some(packets) = &headers.packets else {
+        return Err(Failure::usage("there is no capture"));
+    };
+    let all = packets.capture.packets();
+    let Some(packet) = all.get(number as usize - 1) else {
+        return Err(Failure::usage(format!(
+            "{} has no packet {number}; it has {}",
+            headers.source,
+            all.len()
+        )));
+    };
+    let row = packets.origin.packet_of.binary_search(&(number - 1));
+    let found = row.ok().and_then(|row| headers.trace.iter().nth(row));
+    let Some((part, key)) = found else {
+        let parsed = packets.capture.parsed().nth(number as usize - 1);
+        let kind = parsed.map_or("unreadable", |parsed| parsed.kind.name());
+        return Err(Failure::usage(format!(
+            "packet {number} of {} has no header for rules of {}: it is {kind}",
+            headers.source,
+            policy.name()
+        )));
+    };
+    let schema = policy.part(part).schema();
+    let values = unpack(schema, key);
+    let source = format!(
+        "{}, packet {number} of {} bytes",
+        headers.source, packet.original_length
+    );
+    Ok(Asked {
+        part,
+        report: HeaderReport::new(schema, &values, source),
+        values,
+    })
+}
+
+/// All rules that match, best first.
+fn matching<'a>(part: &'a RuleSet, key: &[u64]) -> Vec<RuleRef<'a>> {
+    let mut matching: Vec<_> = part.iter().filter(|rule| rule.matches(key)).collect();
+    matching.sort_unstable_by_key(|rule| rule.winner().rank());
+    matching
+}
+
+/// Rules that would have won but for a few fields: those with the fewest such
+/// fields first, and among them the best first.
+fn near_misses<'a>(
+    part: &'a RuleSet,
+    header: &[u128],
+    winner: Winner,
+    count: usize,
+) -> Vec<RuleRef<'a>> {
+    if count == 0 {
+        return Vec::new();
+    }
+    let better = part.iter().filter(|rule| rule.winner().beats(winner));
+    let mut scored: Vec<(usize, u64, RuleRef<'a>)> = better
+        .map(|rule| {
+            let refused = fields::refused(&rule, header).len();
+            (refused, rule.winner().rank(), rule)
+        })
+        .filter(|(refused, _, _)| *refused > 0)
+        .collect();
+    let order =
+        |a: &(usize, u64, RuleRef<'_>), b: &(usize, u64, RuleRef<'_>)| (a.0, a.1).cmp(&(b.0, b.1));
+    if scored.len() > count {
+        scored.select_nth_unstable_by(count - 1, order);
+        scored.truncate(count);
+    }
+    scored.sort_unstable_by(order);
+    scored.into_iter().map(|(_, _, rule)| rule).collect()
+}

@@ -1,0 +1,18 @@
+//! The example that is compiled in, for commands that are given no files: an
+//! office's traffic and its firewall.
+
+/// The rules.
+pub(crate) const RULES: &str = include_str!("../../../testdata/capture/office.rules");
+
+/// The packets, as pcap.
+pub(crate) const CAPTURE: &[u8] = include_bytes!("../../../testdata/capture/office.pcap");
+
+/// What the rules are called in messages.
+pub(crate) const RULES_NAME: &str = "office.rules";
+
+/// What the packets are called in messages.
+pub(crate) const CAPTURE_NAME: &str = "office.pcap";
+
+/// A header that several of the rules match: somebody on the staff fetches a
+/// page from the web server.
+pub(crate) const HEADER: &str = "src=10.20.1.11 dst=10.20.2.10 sport=40123 dport=443 proto=tcp";

@@ -1,0 +1,174 @@
+//! What commands read: rules, headers, packets, and the words that name them.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use classyard::{BuildError, ENGINES, EngineSpec};
+use classyard_workload::diagnostic::{Problem, Problems, ReadError};
+use flate2::read::MultiGzDecoder;
+
+pub(crate) mod header_text;
+pub(crate) mod headers;
+pub(crate) mod rules;
+
+/// Whether a path stands for standard input or output.
+pub(crate) fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// What a path is called in messages.
+pub(crate) fn source_name(path: &Path) -> String {
+    if is_dash(path) {
+        "standard input".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+/// Reads a file, or standard input for `-`; gzip is unpacked.
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
+    let io_error = |error| ReadError::Io {
+        file: source_name(path),
+        error,
+    };
+    let mut bytes = Vec::new();
+    if is_dash(path) {
+        io::stdin()
+            .lock()
+            .read_to_end(&mut bytes)
+            .map_err(io_error)?;
+    } else {
+        bytes = fs::read(path).map_err(io_error)?;
+    }
+    if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        MultiGzDecoder::new(bytes.as_slice())
+            .read_to_end(&mut unpacked)
+            .map_err(io_error)?;
+        bytes = unpacked;
+    }
+    Ok(bytes)
+}
+
+/// Reads a text file, or standard input for `-`; gzip is unpacked.
+pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
+    let bytes = read_bytes(path)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        let mut problems = Problems::new(&source_name(path));
+        problems.push(Problem::at(
+            before.matches('\n').count() + 1,
+            line,
+            &line[line.len()..],
+            format!("byte {:#04x} is not UTF-8", error.as_bytes()[valid]),
+            "UTF-8 text".to_owned(),
+        ));
+        ReadError::Bad(problems)
+    })
+}
+
+/// The word of a list that is most like another, if one is much like it.
+pub(crate) fn similar<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = words
+        .into_iter()
+        .map(|known| (strsim::jaro_winkler(word, known), known));
+    let (score, best) = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (score > 0.8).then_some(best)
+}
+
+/// The file beside a missing one whose name is most like it.
+pub(crate) fn similar_file(missing: &str) -> Option<String> {
+    let missing = Path::new(missing);
+    let folder = match missing.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => return None,
+    };
+    let names: Vec<String> = fs::read_dir(folder)
+        .ok()?
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .collect();
+    let wanted = missing.file_name()?.to_str()?;
+    let near = similar(wanted, names.iter().map(String::as_str))?;
+    Some(missing.with_file_name(near).display().to_string())
+}
+
+/// `; did you mean …?`, or nothing.
+pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> String {
+    match similar(word, words) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None => String::new(),
+    }
+}
+
+/// Reads an engine's specification, for the argument parser.
+pub(crate) fn engine(text: &str) -> Result<EngineSpec, String> {
+    EngineSpec::parse(text).map_err(|error| {
+        let hint = match &error {
+            BuildError::UnknownEngine { name, .. } => {
+                did_you_mean(name, ENGINES.iter().map(|engine| engine.name))
+            }
+            BuildError::UnknownOption { engine, option, .. } => {
+                let engine = ENGINES.iter().find(|known| known.name == *engine);
+                let options = engine.map_or(&[][..], |engine| engine.options);
+                did_you_mean(option, options.iter().map(|known| known.name))
+            }
+            _ => String::new(),
+        };
+        format!("{error}{hint}")
+    })
+}
+
+/// Reads a count such as `500`, `10k` or `1M`, for the argument parser.
+pub(crate) fn count(text: &str) -> Result<usize, String> {
+    let expected = || format!("`{text}` is no count; expected a number such as 500, 10k or 1M");
+    let (digits, scale) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    if let Ok(number) = digits.replace('_', "").parse::<usize>() {
+        return number.checked_mul(scale).ok_or_else(expected);
+    }
+    // `1.5M`
+    let number: f64 = digits.parse().map_err(|_| expected())?;
+    #[allow(clippy::cast_precision_loss)] // scale is at most a million
+    let product = number * scale as f64;
+    if scale == 1 || product < 0.0 || product > 1e15 || product.fract() != 0.0 {
+        return Err(expected());
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked above
+    Ok(product as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_suffixes() {
+        assert_eq!(count("0"), Ok(0));
+        assert_eq!(count("10k"), Ok(10_000));
+        assert_eq!(count("1M"), Ok(1_000_000));
+        assert_eq!(count("1.5M"), Ok(1_500_000));
+        for bad in [
+            "", "k", "-1", "1.5", "1e", "ten", "inf", "nanM", "infk", "0.0001k",
+        ] {
+            assert!(count(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_near_word_is_suggested() {
+        assert!(
+            engine("tuplmerge")
+                .unwrap_err()
+                .contains("did you mean `tuplemerge`?")
+        );
+        assert!(!engine("zzz").unwrap_err().contains("did you mean"));
+        assert!(engine("tuplemerge").is_ok());
+    }
+}

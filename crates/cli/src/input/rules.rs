@@ -1,0 +1,152 @@
+//! Rules from a file, from standard input or from the embedded example.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use classyard::Policy;
+use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
+use classyard_workload::formats::{
+    self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
+};
+
+use super::{count, did_you_mean, is_dash, read_text, source_name};
+use crate::embedded;
+use crate::failure::Failure;
+use crate::talk::Talk;
+
+/// The flags of every command that reads rules, but for the file itself.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RulesArgs {
+    /// The format of the rules; without it, their first line tells
+    ///
+    /// classbench, rules (our own) or ovs (as ovs-ofctl prints flows).
+    #[arg(long, value_name = "FORMAT", value_parser = rule_format, help_heading = "Input")]
+    pub(crate) rules_format: Option<RuleFormat>,
+
+    /// The schema of the rules: a built-in name or a TOML file
+    ///
+    /// Built in are ipv4-5tuple, ipv6-5tuple, openflow15 and dual-5tuple (IPv4
+    /// and IPv6 in one order). Without it, the rules tell.
+    #[arg(long, value_name = "SCHEMA", help_heading = "Input")]
+    pub(crate) schema: Option<String>,
+
+    /// Leave bad lines out and go on with the good ones
+    ///
+    /// How many were left out and why is said on standard error. Without it, a
+    /// single bad line means that nothing is loaded.
+    #[arg(long, help_heading = "Input")]
+    pub(crate) skip_bad: bool,
+
+    /// Refuse files with more rules than this (10k, 1M, ...)
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
+    pub(crate) limit_rules: Option<usize>,
+}
+
+/// Rules that were read.
+pub(crate) struct LoadedRules {
+    /// The rules.
+    pub(crate) policy: Policy,
+    /// Where they come from.
+    pub(crate) source: String,
+    /// Whether they are the embedded example.
+    pub(crate) embedded: bool,
+    /// How many bad lines were left out.
+    pub(crate) skipped: usize,
+}
+
+impl RulesArgs {
+    /// How to read.
+    pub(crate) fn options(&self) -> ReadOptions {
+        ReadOptions {
+            skip_bad: self.skip_bad,
+            limit: self.limit_rules.unwrap_or(usize::MAX),
+        }
+    }
+
+    /// The schema that was asked for.
+    pub(crate) fn schema(&self) -> Result<Option<SchemaChoice>, Failure> {
+        self.schema.as_deref().map(schema_choice).transpose()
+    }
+
+    /// Reads a file of rules, or the embedded example if there is no file.
+    pub(crate) fn load(&self, file: Option<&Path>, talk: Talk) -> Result<LoadedRules, Failure> {
+        let schema = self.schema()?;
+        let (source, loaded) = match file {
+            None => {
+                let name = embedded::RULES_NAME;
+                let options = self.options();
+                let loaded = formats::read_policy(name, embedded::RULES, None, None, &options)?;
+                (name.to_owned(), loaded)
+            }
+            Some(path) => {
+                let loaded = read_file(path, self.rules_format, schema.as_ref(), &self.options())?;
+                (source_name(path), loaded)
+            }
+        };
+        talk.skipped(&loaded.skipped);
+        for note in &loaded.notes {
+            talk.note(&format!("{source}: {note}"));
+        }
+        Ok(LoadedRules {
+            policy: loaded.value,
+            source,
+            embedded: file.is_none(),
+            skipped: loaded.skipped.total(),
+        })
+    }
+}
+
+/// Reads rules from a file, or from standard input for `-`.
+fn read_file(
+    path: &Path,
+    format: Option<RuleFormat>,
+    schema: Option<&SchemaChoice>,
+    options: &ReadOptions,
+) -> Result<Loaded<Policy>, ReadError> {
+    if !is_dash(path) {
+        return formats::read_policy_file(path, format, schema, options);
+    }
+    let text = read_text(path)?;
+    // A schema file that is named on standard input is sought here.
+    let mut loader = |name: &str| read_schema_file(Path::new(name));
+    read_policy_with(
+        &source_name(path),
+        &text,
+        format,
+        schema,
+        options,
+        &mut loader,
+    )
+}
+
+/// The schema of that name, or from that file.
+pub(crate) fn schema_choice(text: &str) -> Result<SchemaChoice, Failure> {
+    if let Some(choice) = SchemaChoice::named(text) {
+        return Ok(choice);
+    }
+    let path = PathBuf::from(text);
+    match read_schema_file(&path) {
+        Ok(schema) => Ok(SchemaChoice::Single(schema)),
+        Err(ReadError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+            let names = SchemaChoice::names();
+            let hint = did_you_mean(text, names.iter().copied());
+            Err(Failure::usage(format!(
+                "`{text}` is neither a built-in schema nor a file{hint}"
+            ))
+            .with_help(format!("built in are {}", names.join(", "))))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Reads a rule format's name, for the argument parser.
+pub(crate) fn rule_format(text: &str) -> Result<RuleFormat, String> {
+    RuleFormat::from_name(text).ok_or_else(|| {
+        let names = RuleFormat::ALL.map(RuleFormat::name);
+        format!(
+            "there is no rule format `{text}`; there are {}{}",
+            names.join(", "),
+            did_you_mean(text, names)
+        )
+    })
+}

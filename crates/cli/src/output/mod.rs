@@ -1,0 +1,91 @@
+//! Reports on standard output: one file for each form.
+//!
+//! This is the only place that takes hold of standard output.
+
+use std::fmt;
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+pub(crate) mod csv;
+pub(crate) mod diagnostics;
+pub(crate) mod json;
+pub(crate) mod rule;
+pub(crate) mod style;
+pub(crate) mod table;
+
+/// The form of a report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Table,
+    /// One object with all figures, its keys stable
+    Json,
+    /// Comma-separated values with a heading
+    Csv,
+}
+
+/// The flags of every command that reports.
+#[derive(Debug, clap::Args)]
+pub(crate) struct OutputArgs {
+    /// The form of the report on standard output
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORM",
+        help_heading = "Output"
+    )]
+    pub(crate) format: Format,
+}
+
+/// Something that can be reported in every form. As JSON it is what it
+/// serializes to.
+pub(crate) trait Report: Serialize {
+    /// Writes the form for people.
+    fn table(&self, out: &mut dyn Write) -> io::Result<()>;
+
+    /// Writes the form for spreadsheets: the list that the report is about.
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()>;
+}
+
+impl OutputArgs {
+    /// Writes a report to standard output.
+    pub(crate) fn report(&self, report: &impl Report) -> Result<(), Failure> {
+        let mut out = stdout();
+        match self.format {
+            Format::Table => report.table(&mut out)?,
+            Format::Json => json::write(report, &mut out)?,
+            Format::Csv => report.csv(&mut csv::Writer::new(&mut out))?,
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+/// Standard output, locked and buffered; colours are taken out where they do
+/// not belong.
+pub(crate) fn stdout() -> impl Write {
+    BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(io::stdout().lock()))
+}
+
+/// Standard output for data that is not text for people: byte by byte as
+/// written.
+pub(crate) fn raw_stdout() -> impl Write {
+    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+}
+
+/// Whether people read standard output.
+pub(crate) fn to_people() -> bool {
+    use std::io::IsTerminal as _;
+    io::stdout().is_terminal()
+}
+
+/// Prints an iterator's items with something between them.
+pub(crate) fn join<T: fmt::Display>(items: impl IntoIterator<Item = T>, between: &str) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
+    items.join(between)
+}

@@ -1,0 +1,70 @@
+//! Rules as reports show them.
+
+use classyard::{FieldMatch, Policy, RuleId, RuleRef};
+use serde::Serialize;
+
+/// A rule as reports show it.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct RuleView {
+    /// The number in file order, from 0.
+    pub(crate) rule: usize,
+    /// The id, which decides among equal priorities.
+    pub(crate) id: u32,
+    /// The name, if it has one.
+    pub(crate) name: Option<String>,
+    /// The action's name, if it has one.
+    pub(crate) action: Option<String>,
+    /// The priority.
+    pub(crate) priority: u32,
+    /// What it demands.
+    #[serde(rename = "match")]
+    pub(crate) matches: String,
+}
+
+impl RuleView {
+    /// The rule at a position in file order.
+    pub(crate) fn at(policy: &Policy, position: usize) -> RuleView {
+        let id = policy.ids()[position];
+        let first = policy.rule(id).next();
+        RuleView {
+            rule: position,
+            id: id.get(),
+            name: policy.rule_name(id).map(str::to_owned),
+            action: first
+                .and_then(|(_, rule)| policy.action_name(rule.action()))
+                .map(str::to_owned),
+            priority: first.map_or(0, |(_, rule)| rule.priority().0),
+            matches: describe(policy, id),
+        }
+    }
+
+    /// The rule with an id.
+    pub(crate) fn of(policy: &Policy, id: RuleId) -> Option<RuleView> {
+        policy.position(id).map(|at| RuleView::at(policy, at))
+    }
+}
+
+/// What a rule demands, as rule files say it: `src=10.0.0.0/8 dport=80`.
+pub(crate) fn describe(policy: &Policy, id: RuleId) -> String {
+    let parts = policy.parts().len();
+    let standing: Vec<_> = policy.rule(id).collect();
+    let Some((part, rule)) = standing.first() else {
+        return String::new();
+    };
+    // One that stands in some of the families only, and whose fields do not
+    // show in which, has to say so.
+    if standing.len() < parts && !shows_family(rule) {
+        let family = policy.part(*part).schema().name();
+        let family = family.strip_suffix("-5tuple").unwrap_or(family);
+        return format!("family={family} {rule}").replace(" any", "");
+    }
+    rule.to_string()
+}
+
+fn shows_family(rule: &RuleRef<'_>) -> bool {
+    use classyard::ValueFormat::{Ipv4, Ipv6};
+    let schema = rule.schema();
+    schema.field_ids().any(|id| {
+        matches!(schema.field(id).format(), Ipv4 | Ipv6) && rule.field(id) != FieldMatch::Any
+    })
+}

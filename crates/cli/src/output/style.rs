@@ -1,0 +1,169 @@
+//! Colours, and numbers as people read them.
+//!
+//! Colours are escape sequences in the text; the streams take them out again
+//! when they do not go to a terminal or `NO_COLOR` is set.
+
+use anstyle::{AnsiColor, Style};
+
+/// For headings and names.
+pub(crate) const BOLD: Style = Style::new().bold();
+
+/// For what is there to complete the picture.
+pub(crate) const DIM: Style = Style::new().dimmed();
+
+/// For bars.
+pub(crate) const BAR: Style = AnsiColor::Cyan.on_default();
+
+/// For winners, and for what is allowed.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
+
+/// For what is wrong, and for what is dropped.
+pub(crate) const BAD: Style = AnsiColor::Red.on_default();
+
+/// For what is noteworthy.
+pub(crate) const NOTABLE: Style = AnsiColor::Yellow.on_default();
+
+/// A text in a style.
+pub(crate) fn paint(style: Style, text: &str) -> String {
+    if style == Style::new() || text.is_empty() {
+        return text.to_owned();
+    }
+    format!("{style}{text}{style:#}")
+}
+
+/// The colour of an action, where its name says what it does.
+pub(crate) fn action_style(name: &str) -> Style {
+    let word = name.split([':', ',', '(']).next().unwrap_or(name);
+    match word.to_ascii_lowercase().as_str() {
+        "allow" | "accept" | "permit" | "pass" => GOOD,
+        "drop" | "deny" | "reject" | "block" | "discard" => BAD,
+        "log" | "alert" | "warn" => NOTABLE,
+        _ => Style::new(),
+    }
+}
+
+/// `1,234,567`
+pub(crate) fn grouped(number: impl TryInto<u128>) -> String {
+    let number: u128 = number.try_into().unwrap_or(u128::MAX);
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 rule`, `2,000 rules`
+pub(crate) fn counted(count: impl TryInto<u128> + Copy, noun: &str) -> String {
+    let number = grouped(count);
+    match (number.as_str(), noun.strip_suffix("y")) {
+        ("1", _) => format!("1 {noun}"),
+        (_, Some(stem)) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{number} {stem}ies"),
+        _ if noun.ends_with("ch") || noun.ends_with('s') => format!("{number} {noun}es"),
+        _ => format!("{number} {noun}s"),
+    }
+}
+
+/// `38.2 %`; `<0.1 %` for what would look like nothing.
+pub(crate) fn percent(share: f64) -> String {
+    if share > 0.0 && share < 0.000_5 {
+        "<0.1 %".to_owned()
+    } else {
+        format!("{:.1} %", share * 100.0)
+    }
+}
+
+/// A bar of `width` characters, filled to `share` in eighths.
+pub(crate) fn bar(share: f64, width: u32) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * f64::from(width) * 8.0).round();
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // at most 8 * width
+    let mut eighths = eighths as usize;
+    if eighths == 0 && share > 0.0 {
+        eighths = 1;
+    }
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+/// A number with three significant digits: `0.123`, `1.23`, `12.3`, `123`.
+pub(crate) fn three_digits(number: f64) -> String {
+    match number.abs() {
+        n if n >= 99.95 => format!("{number:.0}"),
+        n if n >= 9.995 => format!("{number:.1}"),
+        n if n >= 0.9995 || n == 0.0 => format!("{number:.2}"),
+        _ => format!("{number:.3}"),
+    }
+}
+
+/// `21.3 KiB`
+#[allow(clippy::cast_precision_loss)] // shown with three digits
+pub(crate) fn bytes(count: usize) -> String {
+    let mut number = count as f64;
+    if number < 1024.0 {
+        return format!("{count} B");
+    }
+    let mut unit = "B";
+    for next in ["KiB", "MiB", "GiB", "TiB"] {
+        if number < 1000.0 {
+            break;
+        }
+        number /= 1024.0;
+        unit = next;
+    }
+    format!("{} {unit}", three_digits(number))
+}
+
+/// `1.23 ms`
+pub(crate) fn seconds(duration: f64) -> String {
+    let (number, unit) = match duration {
+        d if d >= 1.0 => (d, "s"),
+        d if d >= 1e-3 => (d * 1e3, "ms"),
+        d if d >= 1e-6 => (d * 1e6, "µs"),
+        d => (d * 1e9, "ns"),
+    };
+    format!("{} {unit}", three_digits(number))
+}
+
+/// `21.3 million`, `4.2 thousand`
+pub(crate) fn large(number: f64) -> String {
+    match number {
+        n if n >= 1e9 => format!("{} billion", three_digits(n / 1e9)),
+        n if n >= 1e6 => format!("{} million", three_digits(n / 1e6)),
+        n if n >= 1e4 => format!("{} thousand", three_digits(n / 1e3)),
+        n => three_digits(n),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!(grouped(0u32), "0");
+        assert_eq!(grouped(999u32), "999");
+        assert_eq!(grouped(1_234_567u32), "1,234,567");
+        assert_eq!(counted(1, "rule"), "1 rule");
+        assert_eq!(counted(1000, "rule"), "1,000 rules");
+        assert_eq!(counted(2, "entry"), "2 entries");
+        assert_eq!(counted(0, "batch"), "0 batches");
+        assert_eq!(percent(0.3821), "38.2 %");
+        assert_eq!(percent(0.0001), "<0.1 %");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(21_812), "21.3 KiB");
+        assert_eq!(seconds(0.001_234), "1.23 ms");
+        assert_eq!(large(21_345_678.0), "21.3 million");
+    }
+
+    #[test]
+    fn bars_fill_in_eighths() {
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(1.0, 4), "████");
+        assert_eq!(bar(0.5, 4), "██");
+        assert_eq!(bar(1.0 / 32.0, 4), "▏");
+        assert_eq!(bar(1e-9, 4), "▏");
+    }
+}

@@ -1,0 +1,157 @@
+//! Talking to the user on standard error: notes, warnings, errors, progress.
+//!
+//! Data goes to standard output and never comes from here.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use anstyle::{AnsiColor, Style};
+use classyard_workload::diagnostic::{Problems, ReadError};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::failure::Failure;
+use crate::output::diagnostics;
+use crate::output::style::paint;
+
+/// Work that ends sooner shows no progress bar.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The most skipped lines that are listed one by one.
+const SKIPPED_SHOWN: usize = 5;
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const NOTE: Style = AnsiColor::Cyan.on_default().bold();
+
+/// How to talk.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Talk {
+    quiet: bool,
+}
+
+impl Talk {
+    /// Errors only, if `quiet`.
+    pub(crate) fn new(quiet: bool) -> Talk {
+        Talk { quiet }
+    }
+
+    /// Says something that the user may want to know.
+    pub(crate) fn note(self, text: &str) {
+        if !self.quiet {
+            say(NOTE, "note", text);
+        }
+    }
+
+    /// Says something that the user should know.
+    pub(crate) fn warn(self, text: &str) {
+        if !self.quiet {
+            say(WARNING, "warning", text);
+        }
+    }
+
+    /// Says how many lines of a file were skipped, and why.
+    pub(crate) fn skipped(self, problems: &Problems) {
+        if self.quiet || problems.is_empty() {
+            return;
+        }
+        let lines = match problems.total() {
+            1 => "1 bad line was skipped".to_owned(),
+            total => format!("{total} bad lines were skipped"),
+        };
+        let mut text = format!("{}: {lines}", problems.source());
+        for problem in problems.shown().iter().take(SKIPPED_SHOWN) {
+            text.push_str(&format!("\n  {}:{problem}", problems.source()));
+        }
+        if problems.total() > SKIPPED_SHOWN {
+            text.push_str(&format!(
+                "\n  and {} more",
+                problems.total() - SKIPPED_SHOWN
+            ));
+        }
+        self.warn(&text);
+    }
+
+    /// Says why the command failed.
+    pub(crate) fn failure(self, failure: &Failure) {
+        match failure {
+            Failure::Different => {}
+            Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            Failure::Output(error) => say(ERROR, "error", &format!("standard output: {error}")),
+            Failure::Usage { message, help } => {
+                say(ERROR, "error", message);
+                if let Some(help) = help {
+                    say(NOTE, "help", help);
+                }
+            }
+            Failure::Read(ReadError::Bad(problems)) => {
+                write(&diagnostics::render(problems));
+            }
+            Failure::Read(error) => {
+                say(ERROR, "error", &error.to_string());
+                if let ReadError::Io { file, error } = error
+                    && error.kind() == io::ErrorKind::NotFound
+                    && let Some(near) = crate::input::similar_file(file)
+                {
+                    say(NOTE, "help", &format!("did you mean `{near}`?"));
+                }
+            }
+        }
+    }
+
+    /// A progress bar for work that begins now.
+    pub(crate) fn progress(self) -> Progress {
+        Progress {
+            shown: !self.quiet && io::stderr().is_terminal(),
+            began: Instant::now(),
+            stage: "",
+            bar: None,
+        }
+    }
+}
+
+fn say(style: Style, label: &str, text: &str) {
+    write(&format!("{} {text}\n", paint(style, &format!("{label}:"))));
+}
+
+fn write(text: &str) {
+    // There is nobody left to tell if standard error is gone.
+    let _ = anstream::AutoStream::auto(io::stderr().lock()).write_all(text.as_bytes());
+}
+
+/// A progress bar that shows up only when the work takes long.
+pub(crate) struct Progress {
+    shown: bool,
+    began: Instant,
+    stage: &'static str,
+    bar: Option<ProgressBar>,
+}
+
+impl classyard::Progress for Progress {
+    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
+        if !self.shown || self.began.elapsed() < PATIENCE {
+            return ControlFlow::Continue(());
+        }
+        let bar = self.bar.get_or_insert_with(|| {
+            let style = "{msg:20} {bar:30} {percent:>3} %  {elapsed} so far, {eta} to go";
+            let style = ProgressStyle::with_template(style).expect("the template is valid");
+            ProgressBar::new(0).with_style(style)
+        });
+        if stage != self.stage {
+            bar.set_message(stage);
+            bar.reset_eta();
+            self.stage = stage;
+        }
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        ControlFlow::Continue(())
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `tss`: tuple space search with priority order and early stop.
+//!
+//! # Idea
+//! Rules that look at the same bits stand in one hash table: one table for each
+//! distinct mask, so no two rules of a bucket differ in their masked bits, and
+//! an update touches one bucket. The price is a probe for each table. Tables
+//! are searched in the order of their best rules, and the search ends when no
+//! later table can win.
+//!
+//! # Data layout
+//! A [tuple space](super::tuple_space), and a map to find a mask's table:
+//! ```text
+//! by_mask  { mask → table }
+//! ```
+//!
+//! # Lookup
+//! That of the [tuple space](super::tuple_space).
+//!
+//! # Cost
+//! Lookup: a probe for each distinct mask that could still win, at worst all.
+//! Update: O(1) hash operations. Memory: linear.
+//!
+//! # Where we differ from the paper, and why
+//! [TM19] §III.B notes that most implementations leave the ports out of the
+//! mask, because they are ranges. Ours keeps each range's shared prefix by
+//! default; `ports=off` leaves fields with a port role out, which gives fewer
+//! tables and longer chains. Which is faster depends on the rules; the
+//! benchmarks show both.
+//!
+//! # References
+//! [TM19] §II.B.2, §III.A-B.
+
+use hashbrown::HashMap;
+
+use crate::classifier::{Classifier, Limits, Progress};
+use crate::engine::tuple_space::{
+    EntryIndex, Form, Placement, TableNumber, TupleEngine, TupleSpace, build_for_width,
+};
+use crate::engine::{Engine, EngineOption, EngineOptions};
+use crate::error::BuildError;
+use crate::ruleset::RuleSet;
+use crate::schema::{FieldRole, Schema};
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "tss",
+    summary: "tuple space search: one hash table for each mask, best first",
+    paper: "[TM19] §II.B.2",
+    dynamic: true,
+    options: &[EngineOption {
+        name: "ports",
+        help: "on: ports are part of a table's mask; off: they are only compared (default on)",
+    }],
+    build,
+};
+
+fn build(
+    rules: &RuleSet,
+    options: &EngineOptions,
+    limits: &Limits,
+    progress: &mut dyn Progress,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    let ports = options.choice(ENGINE.name, "ports", &["on", "off"])? == "on";
+    build_for_width!(rules.schema(), build_width(rules, ports, limits, progress))
+}
+
+fn build_width<const W: usize>(
+    rules: &RuleSet,
+    ports: bool,
+    limits: &Limits,
+    progress: &mut dyn Progress,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    let placement = OneTablePerMask::<W> {
+        kept: kept_bits(rules.schema(), ports),
+        by_mask: HashMap::default(),
+    };
+    TupleEngine::build(rules, Form::Private, placement, limits, progress)
+}
+
+/// The key bits that may be part of a table's mask.
+fn kept_bits<const W: usize>(schema: &Schema, ports: bool) -> [u64; W] {
+    let mut kept = [0; W];
+    for id in schema.field_ids() {
+        let role = schema.field(id).role();
+        let is_port = matches!(role, FieldRole::SourcePort | FieldRole::DestinationPort);
+        if ports || !is_port {
+            schema.placement(id).set(&mut kept, u128::MAX);
+        }
+    }
+    kept
+}
+
+struct OneTablePerMask<const W: usize> {
+    kept: [u64; W],
+    by_mask: HashMap<[u64; W], TableNumber, foldhash::fast::FixedState>,
+}
+
+impl<const W: usize> Placement<W> for OneTablePerMask<W> {
+    fn engine(&self) -> &'static str {
+        ENGINE.name
+    }
+
+    fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex) {
+        let mut mask = space.entry(entry).mask;
+        for (mask, kept) in mask.iter_mut().zip(&self.kept) {
+            *mask &= kept;
+        }
+        let table = *self
+            .by_mask
+            .entry(mask)
+            .or_insert_with(|| space.new_table(mask));
+        space.link(table, entry);
+    }
+
+    fn table_dropped(&mut self, mask: &[u64; W]) {
+        self.by_mask.remove(mask);
+    }
+
+    fn rebuild(&mut self, _: &mut TupleSpace<W>, _: &mut dyn Progress) -> Result<(), BuildError> {
+        Ok(()) // The tables follow from the rules alone.
+    }
+
+    fn rebuild_is_due(&mut self, _: usize) -> bool {
+        false
+    }
+}

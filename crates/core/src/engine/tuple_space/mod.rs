@@ -1,0 +1,497 @@
+//! The tuple space: tables of rules found by masked key. What `tss` and the
+//! forms of `tuplemerge` share; they differ in which table a rule goes to.
+//!
+//! # Idea
+//! A *table* has a mask. A rule may stand in it if all bits of the mask are
+//! exact in the rule, so every key that the rule matches has the rule's bits
+//! under the mask ([TM19] §III.B). Hashing these bits of a key finds the one
+//! chain of rules in the table that can match; whether they do, ranges
+//! included, is checked on each rule. Tables are ordered by their best rule,
+//! and a lookup ends when no later table can improve its candidate.
+//!
+//! # Data layout
+//! ```text
+//! order   [ best | table ] [ best | table ] …          best first
+//!                    │
+//! tables  [ mask | best | rules | slots ]              one for each mask
+//!                                   │
+//! slots   [ tag | head ] [ tag | head ] …              linear probing, 8 B each
+//!                    │
+//! arena   [ value | mask | high | rank | next | table ] ──next──▶ …
+//!           one rule, one cache line for IPv4            best rank first
+//!
+//! ids     { rule id → arena index }                    [TM19]'s map F
+//! ```
+//! In the shared form of [TM19] §III.D all tables use one array of slots and
+//! the table's number takes part in the hash.
+//!
+//! Members are written by updates and read by lookups; sharing the whole with
+//! concurrent readers is up to a layer above.
+//!
+//! # Lookup
+//! See [`lookup`]: one key at a time, in batches, and with un-wildcarding.
+//!
+//! # Cost
+//! Lookup: one hash and one slot for each table that is looked at, one cache
+//! line for each rule compared. Update: one probe in `ids`, one in a table, a
+//! walk along one chain. Memory beyond the rules: 16 bytes in a record, 13 to
+//! 26 for each bucket, 10 to 20 in `ids`.
+//!
+//! # References
+//! [TM19] §II.B.2 (tuple space search), §III.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::rule::{RuleId, RuleRef};
+use crate::schema::Schema;
+
+mod arena;
+mod engine;
+mod lookup;
+mod slots;
+
+pub(super) use arena::EntryIndex;
+pub(super) use engine::{Placement, TupleEngine, build_for_width, place_one_by_one};
+
+use arena::{Arena, Entry};
+use slots::{Slots, Tag};
+
+/// A table of a tuple space. Numbers are reused after a table is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct TableNumber(u32);
+
+impl TableNumber {
+    const NONE: TableNumber = TableNumber(u32::MAX);
+
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Whether each table has slots of its own or all share one array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A hash index for each table.
+    Private,
+    /// One hash index keyed by table number and masked key ([TM19] §III.D.1).
+    Shared,
+}
+
+#[derive(Clone, Debug)]
+struct Table<const W: usize> {
+    mask: [u64; W],
+    /// No rule of the table has a better rank. Exact, but for the time between
+    /// the removal of the best rule and the next [`TupleSpace::tighten`].
+    best: u64,
+    /// Added to hashes, so that tables sharing slots do not share tags.
+    salt: u64,
+    slots: Slots,
+    rules: usize,
+    /// The best rule is gone and `best` not yet corrected.
+    stale: bool,
+    /// Removals since `best` was exact.
+    removed: usize,
+}
+
+/// The tables, their order and the rules in them.
+pub(super) struct TupleSpace<const W: usize> {
+    schema: Arc<Schema>,
+    arena: Arena<W>,
+    tables: Vec<Table<W>>,
+    free: Vec<TableNumber>,
+    /// `(best, table)` of every table in use, ascending: the best first.
+    order: Vec<(u64, TableNumber)>,
+    shared: Option<Slots>,
+    ids: HashMap<RuleId, EntryIndex, foldhash::fast::FixedState>,
+    secrets: [u64; W],
+}
+
+/// Correcting a stale bound costs about as much as this share of a table's
+/// rules being removed, so removals stay O(1) on average however they come.
+const TIGHTEN_SHARE: usize = 16;
+
+impl<const W: usize> TupleSpace<W> {
+    pub(super) fn new(schema: &Arc<Schema>, form: Form) -> TupleSpace<W> {
+        let mut state = 0x243f_6a88_85a3_08d3; // digits of pi
+        let secrets = std::array::from_fn(|_| splitmix(&mut state));
+        TupleSpace {
+            schema: Arc::clone(schema),
+            arena: Arena::new(schema),
+            tables: Vec::new(),
+            free: Vec::new(),
+            order: Vec::new(),
+            shared: (form == Form::Shared).then(Slots::new),
+            ids: HashMap::default(),
+            secrets,
+        }
+    }
+
+    pub(super) fn reserve(&mut self, rules: usize) {
+        self.arena.reserve(rules);
+        self.ids.reserve(rules);
+    }
+
+    /// The number of rules.
+    pub(super) fn len(&self) -> usize {
+        self.arena.len()
+    }
+
+    /// The number of tables.
+    pub(super) fn table_count(&self) -> usize {
+        self.order.len()
+    }
+
+    pub(super) fn contains(&self, id: RuleId) -> bool {
+        self.ids.contains_key(&id)
+    }
+
+    /// The tables and their masks, in order of their best rules.
+    pub(super) fn tables(&self) -> impl Iterator<Item = (TableNumber, &[u64; W])> {
+        self.order
+            .iter()
+            .map(|&(_, number)| (number, &self.tables[number.index()].mask))
+    }
+
+    pub(super) fn mask(&self, table: TableNumber) -> &[u64; W] {
+        &self.tables[table.index()].mask
+    }
+
+    pub(super) fn entry(&self, entry: EntryIndex) -> &Entry<W> {
+        self.arena.get(entry)
+    }
+
+    /// Stores a rule, in no table yet.
+    pub(super) fn store(&mut self, rule: &RuleRef<'_>) -> EntryIndex {
+        let entry = self.arena.add(rule);
+        self.ids.insert(rule.id(), entry);
+        entry
+    }
+
+    /// Makes an empty table.
+    pub(super) fn new_table(&mut self, mask: [u64; W]) -> TableNumber {
+        let number = self.free.pop().unwrap_or_else(|| {
+            TableNumber(u32::try_from(self.tables.len()).expect("fewer tables than rules"))
+        });
+        let mut state = u64::from(number.0);
+        let table = Table {
+            mask,
+            best: u64::MAX,
+            salt: if self.shared.is_some() {
+                splitmix(&mut state)
+            } else {
+                0
+            },
+            slots: Slots::new(),
+            rules: 0,
+            stale: false,
+            removed: 0,
+        };
+        if number.index() == self.tables.len() {
+            self.tables.push(table);
+        } else {
+            self.tables[number.index()] = table;
+        }
+        self.order.push((u64::MAX, number));
+        let last = self.order.len() - 1;
+        self.sift(last);
+        number
+    }
+
+    /// Puts a stored rule into a table that it fits.
+    pub(super) fn link(&mut self, table: TableNumber, entry: EntryIndex) {
+        let rule = *self.arena.get(entry);
+        debug_assert!(rule.fits(self.mask(table)));
+        let tag = self.tag(table, &rule.value);
+        match self.bucket(table, tag, &rule.value) {
+            None => {
+                self.slots_mut(table).insert(tag, entry);
+                self.arena.get_mut(entry).next = EntryIndex::NONE;
+            }
+            Some((position, head)) if rule.rank < self.arena.get(head).rank => {
+                self.slots_mut(table).set_head(position, entry);
+                self.arena.get_mut(entry).next = head;
+            }
+            Some((_, head)) => {
+                let mut before = head;
+                loop {
+                    let next = self.arena.get(before).next;
+                    if next == EntryIndex::NONE || rule.rank < self.arena.get(next).rank {
+                        self.arena.get_mut(before).next = entry;
+                        self.arena.get_mut(entry).next = next;
+                        break;
+                    }
+                    before = next;
+                }
+            }
+        }
+        self.arena.get_mut(entry).table = table;
+        self.tables[table.index()].rules += 1;
+        if rule.rank < self.tables[table.index()].best {
+            self.set_best(table, rule.rank);
+        }
+    }
+
+    /// Takes a rule out of its table; the rule stays stored. The table stays
+    /// even when it is empty now: see [`drop_if_empty`](Self::drop_if_empty).
+    pub(super) fn unlink(&mut self, entry: EntryIndex) -> TableNumber {
+        let rule = *self.arena.get(entry);
+        let number = rule.table;
+        let tag = self.tag(number, &rule.value);
+        let (position, head) = self
+            .bucket(number, tag, &rule.value)
+            .expect("a linked rule has a bucket");
+        if head == entry {
+            if rule.next == EntryIndex::NONE {
+                self.slots_mut(number).remove(position);
+            } else {
+                self.slots_mut(number).set_head(position, rule.next);
+            }
+        } else {
+            let mut before = head;
+            while self.arena.get(before).next != entry {
+                before = self.arena.get(before).next;
+            }
+            self.arena.get_mut(before).next = rule.next;
+        }
+        self.arena.get_mut(entry).table = TableNumber::NONE;
+        let table = &mut self.tables[number.index()];
+        table.rules -= 1;
+        table.removed += 1;
+        table.stale |= rule.rank == table.best;
+        if table.stale && table.rules > 0 {
+            self.tighten(number);
+        }
+        number
+    }
+
+    /// Removes a rule altogether. Returns the table that it was in.
+    ///
+    /// # Panics
+    /// When no rule has that id.
+    pub(super) fn remove(&mut self, id: RuleId) -> TableNumber {
+        let entry = self.ids.remove(&id).expect("checked before");
+        let table = self.unlink(entry);
+        self.arena.remove(entry);
+        table
+    }
+
+    /// Removes a table without rules; says whether it did. Other tables keep
+    /// their numbers and their order.
+    pub(super) fn drop_if_empty(&mut self, number: TableNumber) -> bool {
+        let table = &mut self.tables[number.index()];
+        if table.rules > 0 {
+            return false;
+        }
+        let place = self.order.binary_search(&(table.best, number));
+        self.order
+            .remove(place.expect("every table is in the order"));
+        table.slots = Slots::new();
+        self.free.push(number);
+        true
+    }
+
+    /// The rules of a table that share a masked key with `entry`, which need
+    /// not be linked; best first.
+    pub(super) fn chain(
+        &self,
+        table: TableNumber,
+        entry: EntryIndex,
+    ) -> impl Iterator<Item = EntryIndex> + '_ {
+        let value = &self.arena.get(entry).value;
+        let tag = self.tag(table, value);
+        let head = self
+            .bucket(table, tag, value)
+            .map_or(EntryIndex::NONE, |(_, head)| head);
+        self.walk(head)
+    }
+
+    /// Moves the rules that fit the table `to` there from the table `from`, as
+    /// long as no chain there grows longer than `limit`.
+    pub(super) fn move_fitting(&mut self, from: TableNumber, to: TableNumber, limit: usize) {
+        let mask = *self.mask(to);
+        let mut moving = self.rules_of(from);
+        moving.retain(|&entry| self.arena.get(entry).fits(&mask));
+        for entry in moving {
+            if self.chain(to, entry).take(limit).count() < limit {
+                self.unlink(entry);
+                self.link(to, entry);
+            }
+        }
+    }
+
+    /// All stored rules, best first, whether or not they are in a table.
+    pub(super) fn stored_by_rank(&self) -> Vec<EntryIndex> {
+        let mut rules: Vec<EntryIndex> = self.ids.values().copied().collect();
+        rules.sort_unstable_by_key(|&entry| self.arena.get(entry).rank);
+        rules
+    }
+
+    /// Takes all rules out of all tables and drops the tables; the rules stay
+    /// stored.
+    pub(super) fn unlink_all(&mut self) {
+        self.tables.clear();
+        self.free.clear();
+        self.order.clear();
+        if self.shared.is_some() {
+            self.shared = Some(Slots::new());
+        }
+    }
+
+    /// The hash of a key under a mask that need not be a table's.
+    pub(super) fn hash_under(&self, mask: &[u64; W], key: &[u64; W]) -> Tag {
+        self.hash(0, mask, key)
+    }
+
+    fn rules_of(&self, table: TableNumber) -> Vec<EntryIndex> {
+        match &self.shared {
+            None => {
+                let heads = self.tables[table.index()].slots.heads();
+                heads.flat_map(|head| self.walk(head)).collect()
+            }
+            // Shared slots do not say which table a chain belongs to.
+            Some(_) => self.arena.linked_to(table).collect(),
+        }
+    }
+
+    fn walk(&self, head: EntryIndex) -> impl Iterator<Item = EntryIndex> + '_ {
+        let mut next = head;
+        std::iter::from_fn(move || {
+            (next != EntryIndex::NONE).then(|| {
+                let here = next;
+                next = self.arena.get(here).next;
+                here
+            })
+        })
+    }
+
+    /// Corrects a bound that became too good, once enough was removed to pay
+    /// for looking at the whole table.
+    fn tighten(&mut self, number: TableNumber) {
+        let table = &self.tables[number.index()];
+        let cost = if self.shared.is_some() {
+            self.arena.len()
+        } else {
+            table.slots.used()
+        };
+        if table.removed * TIGHTEN_SHARE < cost {
+            return;
+        }
+        let rules = self.rules_of(number).into_iter();
+        let best = rules.map(|entry| self.arena.get(entry).rank).min();
+        self.set_best(number, best.expect("the table has rules"));
+        let table = &mut self.tables[number.index()];
+        table.stale = false;
+        table.removed = 0;
+    }
+
+    /// Changes a table's bound and its place in the order.
+    fn set_best(&mut self, number: TableNumber, best: u64) {
+        let table = &mut self.tables[number.index()];
+        let place = self.order.binary_search(&(table.best, number));
+        let place = place.expect("every table is in the order");
+        table.best = best;
+        table.stale = false;
+        self.order[place].0 = best;
+        self.sift(place);
+    }
+
+    /// Moves one entry of the order to where it belongs.
+    fn sift(&mut self, place: usize) {
+        let entry = self.order[place];
+        let (before, after) = (&self.order[..place], &self.order[place + 1..]);
+        let to = before.partition_point(|other| *other < entry);
+        if to < place {
+            self.order[to..=place].rotate_right(1);
+        } else {
+            let later = after.partition_point(|other| *other < entry);
+            self.order[place..=place + later].rotate_left(1);
+        }
+    }
+
+    fn slots(&self, table: TableNumber) -> &Slots {
+        self.shared
+            .as_ref()
+            .unwrap_or(&self.tables[table.index()].slots)
+    }
+
+    fn slots_mut(&mut self, table: TableNumber) -> &mut Slots {
+        self.shared
+            .as_mut()
+            .unwrap_or(&mut self.tables[table.index()].slots)
+    }
+
+    fn tag(&self, table: TableNumber, key: &[u64; W]) -> Tag {
+        let table = &self.tables[table.index()];
+        self.hash(table.salt, &table.mask, key)
+    }
+
+    /// The bucket of a masked key: its slot and the head of its chain.
+    fn bucket(&self, table: TableNumber, tag: Tag, key: &[u64; W]) -> Option<(usize, EntryIndex)> {
+        self.slots(table)
+            .with_tag(tag)
+            .find(|&(_, head)| self.belongs(table, head, key))
+    }
+
+    /// Whether a chain is the one of a masked key, and not that of another key
+    /// or table with the same tag.
+    #[inline]
+    fn belongs(&self, number: TableNumber, head: EntryIndex, key: &[u64; W]) -> bool {
+        let entry = self.arena.get(head);
+        let mask = &self.tables[number.index()].mask;
+        entry.table == number
+            && (0..W).all(|word| (entry.value[word] ^ key[word]) & mask[word] == 0)
+    }
+
+    /// Hashes a key under a mask: a folded multiplication for each pair of
+    /// words, each pair with secrets of its own, summed.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the tag is 32 of the 64 bits
+    fn hash(&self, salt: u64, mask: &[u64; W], key: &[u64; W]) -> Tag {
+        let word = |w: usize| (key[w] & mask[w]) ^ self.secrets[w];
+        let mut sum = salt;
+        let mut w = 0;
+        while w + 1 < W {
+            sum = sum.wrapping_add(folded(word(w), word(w + 1)));
+            w += 2;
+        }
+        if W % 2 == 1 {
+            sum = sum.wrapping_add(folded(word(W - 1), ODD));
+        }
+        if W > 2 {
+            sum = folded(sum ^ self.secrets[0], ODD);
+        }
+        (sum ^ (sum >> 32)) as Tag
+    }
+
+    /// Bytes of everything: the rules, and the rest.
+    fn bytes(&self) -> usize {
+        let tables = self.tables.capacity() * size_of::<Table<W>>()
+            + self.order.capacity() * size_of::<(u64, TableNumber)>();
+        let slots: usize = self.tables.iter().map(|table| table.slots.bytes()).sum();
+        let shared = self.shared.as_ref().map_or(0, Slots::bytes);
+        self.arena.bytes() + tables + slots + shared + self.ids.allocation_size()
+    }
+}
+
+/// An odd multiplier with evenly spread bits (the golden ratio's fraction).
+const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Both halves of the 128-bit product, folded into one.
+#[inline]
+#[allow(clippy::cast_possible_truncation)] // the two halves
+fn folded(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// The next number of a sequence whose members look random (Steele et al.,
+/// "Fast splittable pseudorandom number generators", 2014).
+pub(super) fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(ODD);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}

@@ -1,0 +1,162 @@
+//! The hash index of a table: from a masked key's tag to a chain of rules.
+
+use crate::simd::prefetch;
+
+use super::arena::EntryIndex;
+
+/// 32 bits of a masked key's hash. The low ones choose the home slot, all of
+/// them are compared.
+pub(super) type Tag = u32;
+
+/// A bucket: the chain of rules that share a masked key, best first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) tag: Tag,
+    /// [`EntryIndex::NONE`] in an empty slot.
+    pub(super) head: EntryIndex,
+}
+
+impl Slot {
+    const EMPTY: Slot = Slot {
+        tag: 0,
+        head: EntryIndex::NONE,
+    };
+
+    #[inline]
+    pub(super) fn is_empty(self) -> bool {
+        self.head == EntryIndex::NONE
+    }
+}
+
+/// The smallest index. Eight slots are one cache line.
+const SMALLEST: usize = 8;
+
+/// Open addressing with linear probing; no tombstones, because a removal moves
+/// later slots back. At most five eighths full: most probes end in the home
+/// slot, at 13 to 26 bytes for each bucket.
+#[derive(Clone, Debug)]
+pub(super) struct Slots {
+    slots: Vec<Slot>,
+    used: usize,
+}
+
+impl Slots {
+    pub(super) fn new() -> Slots {
+        Slots {
+            slots: vec![Slot::EMPTY; SMALLEST],
+            used: 0,
+        }
+    }
+
+    #[inline]
+    fn home(&self, tag: Tag) -> usize {
+        tag as usize & (self.slots.len() - 1)
+    }
+
+    #[inline]
+    fn after(&self, position: usize) -> usize {
+        (position + 1) & (self.slots.len() - 1)
+    }
+
+    /// Asks for the home slot's cache line.
+    #[inline]
+    pub(super) fn prefetch(&self, tag: Tag) {
+        prefetch(&self.slots[self.home(tag)]);
+    }
+
+    /// The home slot.
+    #[inline]
+    pub(super) fn first(&self, tag: Tag) -> Slot {
+        self.slots[self.home(tag)]
+    }
+
+    /// The buckets with that tag, in probe order. Almost always there is one
+    /// or none; distinct masked keys may share a tag.
+    #[inline]
+    pub(super) fn with_tag(&self, tag: Tag) -> impl Iterator<Item = (usize, EntryIndex)> + '_ {
+        let mut position = self.home(tag);
+        std::iter::from_fn(move || {
+            loop {
+                let slot = self.slots[position];
+                let here = position;
+                if slot.is_empty() {
+                    return None;
+                }
+                position = self.after(position);
+                if slot.tag == tag {
+                    return Some((here, slot.head));
+                }
+            }
+        })
+    }
+
+    /// Adds a bucket.
+    pub(super) fn insert(&mut self, tag: Tag, head: EntryIndex) {
+        if (self.used + 1) * 8 > self.slots.len() * 5 {
+            self.resize(self.slots.len() * 2);
+        }
+        self.used += 1;
+        self.place(Slot { tag, head });
+    }
+
+    fn place(&mut self, slot: Slot) {
+        let mut position = self.home(slot.tag);
+        while !self.slots[position].is_empty() {
+            position = self.after(position);
+        }
+        self.slots[position] = slot;
+    }
+
+    fn resize(&mut self, len: usize) {
+        let old = std::mem::replace(&mut self.slots, vec![Slot::EMPTY; len]);
+        for slot in old.into_iter().filter(|slot| !slot.is_empty()) {
+            self.place(slot);
+        }
+    }
+
+    /// Makes a bucket's chain start elsewhere.
+    pub(super) fn set_head(&mut self, position: usize, head: EntryIndex) {
+        self.slots[position].head = head;
+    }
+
+    /// Removes a bucket and closes the gap.
+    pub(super) fn remove(&mut self, position: usize) {
+        let mut gap = position;
+        let mut next = self.after(gap);
+        while !self.slots[next].is_empty() {
+            // A slot may move back to the gap unless its home lies between.
+            let home = self.home(self.slots[next].tag);
+            let len = self.slots.len();
+            let from_home = (next + len - home) & (len - 1);
+            let from_gap = (next + len - gap) & (len - 1);
+            if from_home >= from_gap {
+                self.slots[gap] = self.slots[next];
+                gap = next;
+            }
+            next = self.after(next);
+        }
+        self.slots[gap] = Slot::EMPTY;
+        self.used -= 1;
+        if self.slots.len() > SMALLEST && self.used * 8 < self.slots.len() {
+            self.resize(self.slots.len() / 2);
+        }
+    }
+
+    /// The number of buckets.
+    pub(super) fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The heads of all chains.
+    pub(super) fn heads(&self) -> impl Iterator<Item = EntryIndex> + '_ {
+        self.slots
+            .iter()
+            .filter(|slot| !slot.is_empty())
+            .map(|slot| slot.head)
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+    }
+}

@@ -1,0 +1,202 @@
+//! Tuple selection: the mask of a new table ([TM19] §III.C.2).
+//!
+//! A new table for a rule takes the rule's mask with some bits left out, so
+//! that similar rules fit as well:
+//!
+//! 1. If the lengths of source and destination address are far apart, the rule
+//!    is about one of them: the shorter address and its port are dropped.
+//! 2. Long prefixes lose a few bits, the longer the more; ports, protocols and
+//!    other fields stay as they are.
+//!
+//! How many bits, for a prefix of the given share of its field:
+//!
+//! | length of 32 | paper | VPP, new table | VPP, split |
+//! |---|---|---|---|
+//! | 32 | 4 | 6 | 3 |
+//! | 25-31 | 3 | 5 | 2 |
+//! | 17-24 | 2 | 4 | 1 |
+//! | 9-16 | 1 | 2 | 1 |
+//! | 0-8 | 0 | 0 | 0 |
+//!
+//! Fields of another width use the same shares: an IPv6 prefix of full length
+//! loses 16 bits in the paper's form. VPP relaxes IPv6 where networks end: /128
+//! to /64, and /64 to /56.
+
+use crate::schema::{FieldId, FieldRole, MatchKind, Placement, Schema, prefix_mask};
+
+/// How far apart address lengths may be to use both, for fields of 32 bits
+/// ([TM19] §III.C.2).
+const CLOSE: u32 = 4;
+
+/// How many bits long prefixes lose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Relaxation {
+    /// As [TM19] §III.C.2 gives them.
+    Paper,
+    /// As the paper's implementation in VPP has them (§III.D.1).
+    Vpp,
+}
+
+/// Bits removed at full length, above three, two and one quarters of it.
+type Steps = [u32; 4];
+
+const PAPER: Steps = [4, 3, 2, 1];
+const VPP_NEW: Steps = [6, 5, 4, 2];
+const VPP_SPLIT: Steps = [3, 2, 1, 1];
+
+#[derive(Clone, Debug)]
+struct Address {
+    placement: Placement,
+    width: u32,
+    port: Option<Placement>,
+}
+
+/// What tuple selection needs to know of a schema.
+#[derive(Clone, Debug)]
+pub(super) struct Selection {
+    relaxation: Relaxation,
+    pair: Option<[Address; 2]>,
+    prefixes: Vec<(Placement, u32)>,
+}
+
+impl Selection {
+    pub(super) fn new(schema: &Schema, relaxation: Relaxation) -> Selection {
+        let address = |address, port| {
+            let field: FieldId = schema.field_with_role(address)?;
+            let port = schema.field_with_role(port);
+            Some(Address {
+                placement: *schema.placement(field),
+                width: schema.field(field).width(),
+                port: port.map(|port| *schema.placement(port)),
+            })
+        };
+        let source = address(FieldRole::SourceAddress, FieldRole::SourcePort);
+        let destination = address(FieldRole::DestinationAddress, FieldRole::DestinationPort);
+        let prefixes = schema
+            .field_ids()
+            .filter(|&id| schema.field(id).kind() == MatchKind::Prefix)
+            .map(|id| (*schema.placement(id), schema.field(id).width()));
+        Selection {
+            relaxation,
+            pair: source.zip(destination).map(|(s, d)| [s, d]),
+            prefixes: prefixes.collect(),
+        }
+    }
+
+    /// The mask of a new table for a rule with this mask.
+    pub(super) fn select<const W: usize>(&self, rule: &[u64; W]) -> [u64; W] {
+        let mut mask = *rule;
+        if let Some([source, destination]) = &self.pair {
+            let length = |address: &Address| address.placement.get(rule).count_ones();
+            let close = CLOSE * (source.width.min(destination.width) / 32).max(1);
+            let (from, to) = (length(source), length(destination));
+            if from.abs_diff(to) > close {
+                let shorter = if from < to { source } else { destination };
+                shorter.placement.set(&mut mask, 0);
+                if let Some(port) = &shorter.port {
+                    port.set(&mut mask, 0);
+                }
+            }
+        }
+        self.relax(&mut mask, self.new_table_steps());
+        mask
+    }
+
+    /// The mask of a table that is split off, made from the bits that the
+    /// colliding rules share.
+    pub(super) fn relax_split<const W: usize>(&self, common: &[u64; W]) -> [u64; W] {
+        let mut mask = *common;
+        if self.relaxation == Relaxation::Vpp {
+            self.relax(&mut mask, &VPP_SPLIT);
+        }
+        mask
+    }
+
+    fn new_table_steps(&self) -> &'static Steps {
+        match self.relaxation {
+            Relaxation::Paper => &PAPER,
+            Relaxation::Vpp => &VPP_NEW,
+        }
+    }
+
+    fn relax<const W: usize>(&self, mask: &mut [u64; W], steps: &Steps) {
+        for (placement, width) in &self.prefixes {
+            let length = placement.get(mask).count_ones();
+            let shorter = match (self.relaxation, width) {
+                (Relaxation::Vpp, 128) => at_network_borders(length),
+                _ => length - removed(length, *width, steps),
+            };
+            placement.set(mask, prefix_mask(*width, shorter));
+        }
+    }
+}
+
+/// Bits that a prefix loses.
+fn removed(length: u32, width: u32, steps: &Steps) -> u32 {
+    let step = match length {
+        _ if length == width => steps[0],
+        _ if length * 4 > width * 3 => steps[1],
+        _ if length * 4 > width * 2 => steps[2],
+        _ if length * 4 > width => steps[3],
+        _ => 0,
+    };
+    step * width / 32
+}
+
+/// IPv6: a host becomes its subnet, a subnet its site.
+fn at_network_borders(length: u32) -> u32 {
+    match length {
+        128 => 64,
+        64 => 56,
+        _ => length,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuple(selection: &Selection, schema: &Schema, lengths: [u32; 5]) -> [u32; 5] {
+        let mut mask = [0u64; 2];
+        for (id, length) in schema.field_ids().zip(lengths) {
+            let width = schema.field(id).width();
+            schema
+                .placement(id)
+                .set(&mut mask, prefix_mask(width, length));
+        }
+        let selected = selection.select(&mask);
+        let mut out = [0; 5];
+        for (id, out) in schema.field_ids().zip(&mut out) {
+            *out = schema.placement(id).get(&selected).count_ones();
+        }
+        out
+    }
+
+    #[test]
+    fn bits_go_as_the_paper_says() {
+        let schema = Schema::ipv4_5tuple();
+        let selection = Selection::new(&schema, Relaxation::Paper);
+        let select = |lengths| tuple(&selection, &schema, lengths);
+        assert_eq!(select([32, 32, 16, 16, 8]), [28, 28, 16, 16, 8]);
+        assert_eq!(select([28, 32, 0, 16, 8]), [25, 28, 0, 16, 8]);
+        assert_eq!(select([24, 24, 0, 0, 8]), [22, 22, 0, 0, 8]);
+        assert_eq!(select([16, 16, 0, 0, 0]), [15, 15, 0, 0, 0]);
+        assert_eq!(select([8, 8, 0, 0, 0]), [8, 8, 0, 0, 0]);
+        // Far apart: the shorter address goes, and its port.
+        assert_eq!(select([8, 32, 16, 16, 8]), [0, 28, 0, 16, 8]);
+        assert_eq!(select([32, 27, 16, 16, 8]), [28, 0, 16, 0, 8]);
+    }
+
+    #[test]
+    fn vpp_takes_larger_steps() {
+        let schema = Schema::ipv4_5tuple();
+        let selection = Selection::new(&schema, Relaxation::Vpp);
+        assert_eq!(
+            tuple(&selection, &schema, [32, 30, 16, 16, 8]),
+            [26, 25, 16, 16, 8]
+        );
+        assert_eq!(at_network_borders(128), 64);
+        assert_eq!(at_network_borders(64), 56);
+        assert_eq!(at_network_borders(48), 48);
+    }
+}

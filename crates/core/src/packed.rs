@@ -1,0 +1,58 @@
+//! The words of a rule, and what it means to match them.
+
+use crate::rule::RuleRef;
+use crate::schema::{RangeField, Schema};
+
+/// A packed rule, wherever an engine keeps its words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PackedRule<'a> {
+    pub(crate) schema: &'a Schema,
+    pub(crate) value: &'a [u64],
+    pub(crate) mask: &'a [u64],
+    pub(crate) high: &'a [u64],
+}
+
+impl<'a> PackedRule<'a> {
+    /// Splits a row of [`Schema::rule_words`] words.
+    #[inline]
+    pub(crate) fn new(schema: &'a Schema, words: &'a [u64]) -> PackedRule<'a> {
+        let (value, rest) = words.split_at(schema.key_words());
+        let (mask, high) = rest.split_at(schema.key_words());
+        PackedRule {
+            schema,
+            value,
+            mask,
+            high,
+        }
+    }
+
+    /// Whether the rule matches a key: the definition of a match.
+    #[inline]
+    pub(crate) fn matches(&self, key: &[u64]) -> bool {
+        let mut differing = 0;
+        for ((key, value), mask) in key.iter().zip(self.value).zip(self.mask) {
+            differing |= (key ^ value) & mask;
+        }
+        let ranges = self.schema.range_fields();
+        differing == 0
+            && ranges
+                .iter()
+                .all(|range| range.contains(key, self.value, self.high))
+    }
+
+    /// The two ends of a range field.
+    pub(crate) fn ends(&self, range: &RangeField) -> (u128, u128) {
+        (range.key.get(self.value), range.high.get(self.high))
+    }
+
+    /// The width of a range field, in bits.
+    pub(crate) fn width(&self, range: &RangeField) -> u32 {
+        self.schema.field(range.field).width()
+    }
+}
+
+impl<'a> From<RuleRef<'a>> for PackedRule<'a> {
+    fn from(rule: RuleRef<'a>) -> PackedRule<'a> {
+        PackedRule::new(rule.schema(), rule.words())
+    }
+}

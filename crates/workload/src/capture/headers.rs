@@ -1,0 +1,154 @@
+//! From packets to the headers that a policy classifies.
+
+use std::sync::Arc;
+
+use classyard::policy::PartId;
+use classyard::{PolicyTrace, Schema};
+use thiserror::Error;
+
+use super::Capture;
+use crate::packet::{Counters, Kind, Parsed};
+
+/// The headers of a capture's packets, and where each came from.
+///
+/// The vectors run side by side with the headers of the trace.
+#[derive(Clone, Debug)]
+pub struct CaptureTrace {
+    /// The headers, each of one part of the policy.
+    pub trace: PolicyTrace,
+    /// The position of each header's packet in [`Capture::packets`].
+    pub packet_of: Vec<u32>,
+    /// When each packet was captured, in nanoseconds since 1970.
+    pub timestamps_ns: Vec<u64>,
+    /// How long each packet was on the wire.
+    pub lengths: Vec<u32>,
+    /// All packets of the capture, those without a header too.
+    pub counters: Counters,
+    left_out: [u64; Kind::ALL.len()],
+}
+
+impl CaptureTrace {
+    /// How many packets have no header because the policy has no part for
+    /// them, or too little of them is known, by kind; only kinds with such
+    /// packets.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<(Kind, u64)> {
+        let counts = Kind::ALL.into_iter().zip(self.left_out);
+        counts.filter(|&(_, count)| count > 0).collect()
+    }
+
+    /// How many packets have no header.
+    #[must_use]
+    pub fn left_out_total(&self) -> u64 {
+        self.left_out.iter().sum()
+    }
+}
+
+/// A policy whose headers packets cannot give.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HeadersError {
+    /// The schema is not one of the built-in ones.
+    #[error(
+        "packets cannot be parsed into headers of the schema `{schema}`: captures give headers \
+         of {known} only; use rules of one of these schemas, or give headers of `{schema}` as \
+         text instead of a capture",
+        known = Schema::BUILT_IN.join(", ")
+    )]
+    Schema {
+        /// The schema's name.
+        schema: String,
+    },
+}
+
+/// The parts of a policy, by what packets go there.
+struct Parts {
+    ipv4: Option<PartId>,
+    ipv6: Option<PartId>,
+    openflow: Option<PartId>,
+}
+
+impl Parts {
+    fn new(schemas: &[&Arc<Schema>]) -> Result<Parts, HeadersError> {
+        let mut parts = Parts {
+            ipv4: None,
+            ipv6: None,
+            openflow: None,
+        };
+        for (index, &schema) in schemas.iter().enumerate() {
+            let slot = if *schema == Schema::ipv4_5tuple() {
+                &mut parts.ipv4
+            } else if *schema == Schema::ipv6_5tuple() {
+                &mut parts.ipv6
+            } else if *schema == Schema::openflow15() {
+                &mut parts.openflow
+            } else {
+                return Err(HeadersError::Schema {
+                    schema: schema.name().to_owned(),
+                });
+            };
+            slot.get_or_insert(PartId::from_index(index));
+        }
+        Ok(parts)
+    }
+
+    /// The packet's part and whether it was added there.
+    fn push(&self, trace: &mut PolicyTrace, parsed: &Parsed, in_port: u32) -> bool {
+        let five_tuple = match parsed.kind {
+            Kind::Ipv4 => self.ipv4.zip(parsed.ipv4_5tuple()),
+            Kind::Ipv6 => self.ipv6.zip(parsed.ipv6_5tuple()),
+            _ => None,
+        };
+        let pushed = if let Some((part, header)) = five_tuple {
+            trace.push(part, &header)
+        } else if let Some((part, header)) = self.openflow.zip(parsed.openflow15(in_port)) {
+            trace.push(part, &header)
+        } else {
+            return false;
+        };
+        // The parser's fields are no wider than the schema's.
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+        pushed.is_ok()
+    }
+}
+
+impl Capture {
+    /// Parses all packets into headers for a policy over these schemas, in
+    /// capture order.
+    ///
+    /// A packet goes to the five-tuple part of its IP version if its five-tuple
+    /// is known, else to the `openflow15` part, with the position of its
+    /// interface + 1 as `in_port`. Packets that fit no part are left out and
+    /// counted.
+    ///
+    /// # Errors
+    /// [`HeadersError::Schema`] when one of the schemas is not built in.
+    pub fn classify_input<'a>(
+        &self,
+        schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
+    ) -> Result<CaptureTrace, HeadersError> {
+        let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
+        let parts = Parts::new(&schemas)?;
+        let mut headers = CaptureTrace {
+            trace: PolicyTrace::new(schemas.iter().copied()),
+            packet_of: Vec::new(),
+            timestamps_ns: Vec::new(),
+            lengths: Vec::new(),
+            counters: Counters::new(),
+            left_out: [0; Kind::ALL.len()],
+        };
+        // The reader allows no more packets than positions.
+        for ((position, packet), parsed) in (0_u32..).zip(self.packets()).zip(self.parsed()) {
+            headers.counters.add(&parsed);
+            let in_port = packet.interface.saturating_add(1);
+            if parts.push(&mut headers.trace, &parsed, in_port) {
+                headers.packet_of.push(position);
+                headers.timestamps_ns.push(packet.timestamp_ns);
+                headers.lengths.push(packet.original_length);
+            } else {
+                headers.left_out[parsed.kind as usize] += 1;
+            }
+        }
+        Ok(headers)
+    }
+}

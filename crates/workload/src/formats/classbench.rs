@@ -1,0 +1,698 @@
+//! ClassBench filter sets.
+//!
+//! One rule a line, the first line wins:
+//!
+//! ```text
+//! @SRC/LEN <tab> DST/LEN <tab> LO : HI <tab> LO : HI <tab> 0xPROTO/0xMASK [<tab> 0xFLAGS/0xMASK [more]]
+//! @198.51.100.0/28   192.0.2.16/29   0 : 65535   443 : 443   0x06/0xFF   0x0000/0x0200
+//! @2001:db8::/32     ::/0            0 : 65535   53 : 53     0x11/0xFF   0x0000/0x0000
+//! ```
+//!
+//! Reading takes any run of spaces and tabs between columns. Addresses with a
+//! colon are IPv6; both addresses of a line are of one family. A file of IPv4
+//! alone becomes a policy over `ipv4-5tuple`, one of IPv6 alone over
+//! `ipv6-5tuple`, a mixed one a dual-stack policy. The mask of a protocol is
+//! 0x00 (any) or 0xFF. TCP flags are no part of the five fields: lines that
+//! demand some are loaded without that demand, and counted in a note. Columns
+//! beyond the flags are ignored and counted. Rules have no action in this
+//! format; they get the one called [`NO_ACTION`].
+//!
+//! Writing puts the rules in the order in which they win. IPv6 addresses are
+//! written with all their eight groups, as some readers of this format know no
+//! `::`.
+
+use std::fmt::Write as _;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use classyard::policy::{PartId, Policy};
+use classyard::{FieldMatch, Priority, RuleRef, Schema};
+
+use super::text::{counted, counted_verb, decimal, is_blank, lines, quoted, words};
+use super::{
+    Effect, Fault, RuleFormat, SchemaChoice, WriteError, WriteReport, limit_reached, rule_number,
+    value,
+};
+use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
+
+/// The action of rules from formats that have none.
+pub const NO_ACTION: &str = "match";
+
+/// One line, understood.
+#[derive(Debug, PartialEq, Eq)]
+struct Filter {
+    v6: bool,
+    src: (u128, u32),
+    dst: (u128, u32),
+    sport: (u32, u32),
+    dport: (u32, u32),
+    protocol: Option<u32>,
+    /// Whether TCP flags are demanded.
+    flags: bool,
+    /// Whether there are columns beyond the flags.
+    extra: bool,
+}
+
+impl Filter {
+    fn matches(&self) -> [FieldMatch; 5] {
+        let prefix = |(value, length)| FieldMatch::Prefix { value, length };
+        let range = |(low, high): (u32, u32)| FieldMatch::Range {
+            low: low.into(),
+            high: high.into(),
+        };
+        [
+            prefix(self.src),
+            prefix(self.dst),
+            range(self.sport),
+            range(self.dport),
+            match self.protocol {
+                Some(number) => FieldMatch::Exact(number.into()),
+                None => FieldMatch::Any,
+            },
+        ]
+    }
+}
+
+/// Reads a filter set; see the [module](self) for the format.
+///
+/// # Errors
+/// [`ReadError`]: the bad lines, more rules than `options` allow, or a `schema`
+/// that is no five-tuple.
+pub fn read(
+    source: &str,
+    text: &str,
+    schema: Option<&SchemaChoice>,
+    options: &ReadOptions,
+) -> Result<Loaded<Policy>, ReadError> {
+    let survey = Survey::of(text);
+    let choice = match schema {
+        Some(choice) => choice.clone(),
+        None => match (survey.v4, survey.v6) {
+            (true, true) => SchemaChoice::DualStack,
+            (false, true) => SchemaChoice::Single(Schema::ipv6_5tuple()),
+            _ => SchemaChoice::Single(Schema::ipv4_5tuple()),
+        },
+    };
+    let [v4, v6] = parts(&choice).ok_or_else(|| ReadError::Format {
+        file: source.to_owned(),
+        found: format!("schema `{}` was asked for", choice.name()),
+        expected: "a schema of five-tuples, as ClassBench has no other rules".to_owned(),
+    })?;
+
+    let mut policy = choice.policy();
+    policy.reserve(survey.rules.min(options.limit));
+    let action = policy.action(NO_ACTION);
+    let mut problems = Problems::new(source);
+    let (mut flagged, mut wider) = (0, 0);
+    let rules = lines(text).filter(|(_, line)| !is_blank(line));
+    for (index, (number, line)) in rules.enumerate() {
+        let id = rule_number(source, index, number)?;
+        let priority = u32::try_from(survey.rules - index).unwrap_or(u32::MAX);
+        let parsed = match parse_quickly(line.as_bytes()) {
+            Some(filter) => Ok(filter),
+            None => parse_carefully(line),
+        };
+        let added = parsed.and_then(|filter| {
+            let Some(part) = (if filter.v6 { v6 } else { v4 }) else {
+                return Err(wrong_family(line, &filter, &choice));
+            };
+            if policy.len() < options.limit {
+                policy
+                    .add(id, Priority(priority), action, &[(part, &filter.matches())])
+                    .map_err(|error| Fault::new(line.trim(), error.to_string(), "a rule"))?;
+                flagged += usize::from(filter.flags);
+                wider += usize::from(filter.extra);
+                Ok(true)
+            } else {
+                Ok(false)
+            }
+        });
+        match added {
+            Ok(true) => {}
+            Ok(false) => return Err(limit_reached(source, number, options, "rules")),
+            Err(fault) => problems.push(fault.at(number, line)),
+        }
+    }
+
+    let mut loaded = problems.finish(policy, options)?;
+    if flagged > 0 {
+        loaded.notes.push(format!(
+            "{} TCP flags, which are no part of the five fields; the demand was dropped",
+            counted_verb(flagged, "rule", "demands", "demand")
+        ));
+    }
+    if wider > 0 {
+        loaded.notes.push(format!(
+            "{} columns beyond the flags; they were ignored",
+            counted_verb(wider, "rule", "has", "have")
+        ));
+    }
+    Ok(loaded)
+}
+
+/// The parts for IPv4 and for IPv6, or `None` if the choice has other schemas.
+fn parts(choice: &SchemaChoice) -> Option<[Option<PartId>; 2]> {
+    match choice {
+        SchemaChoice::DualStack => Some([Some(PartId::FIRST), Some(PartId::from_index(1))]),
+        SchemaChoice::Single(schema) if *schema == Schema::ipv4_5tuple() => {
+            Some([Some(PartId::FIRST), None])
+        }
+        SchemaChoice::Single(schema) if *schema == Schema::ipv6_5tuple() => {
+            Some([None, Some(PartId::FIRST)])
+        }
+        SchemaChoice::Single(_) => None,
+    }
+}
+
+fn wrong_family<'t>(line: &'t str, filter: &Filter, choice: &SchemaChoice) -> Fault<'t> {
+    let address = words(line).next().unwrap_or(line);
+    let family = if filter.v6 { "IPv6" } else { "IPv4" };
+    Fault::new(
+        address.trim_start_matches('@'),
+        format!("an {family} address in a file read as `{}`", choice.name()),
+        format!(
+            "addresses of the schema, or the schema `{}`",
+            Policy::DUAL_STACK
+        ),
+    )
+}
+
+/// What has to be known before the first line is read.
+struct Survey {
+    rules: usize,
+    v4: bool,
+    v6: bool,
+}
+
+impl Survey {
+    fn of(text: &str) -> Survey {
+        let mut survey = Survey {
+            rules: 0,
+            v4: false,
+            v6: false,
+        };
+        for (_, line) in lines(text).filter(|(_, line)| !is_blank(line)) {
+            survey.rules += 1;
+            match line.bytes().find(|b| matches!(b, b'.' | b':')) {
+                Some(b'.') => survey.v4 = true,
+                Some(_) => survey.v6 = true,
+                None => {}
+            }
+        }
+        survey
+    }
+}
+
+// ---------------------------------------------------------------- quick path
+
+/// Reads a well-formed IPv4 line; `None` for anything else, which
+/// [`parse_carefully`] then judges.
+fn parse_quickly(line: &[u8]) -> Option<Filter> {
+    let mut rest = line;
+    skip_blanks(&mut rest);
+    take(&mut rest, b'@')?;
+    let src = quick_prefix(&mut rest)?;
+    skip_some_blanks(&mut rest)?;
+    let dst = quick_prefix(&mut rest)?;
+    skip_some_blanks(&mut rest)?;
+    let sport = quick_range(&mut rest)?;
+    skip_some_blanks(&mut rest)?;
+    let dport = quick_range(&mut rest)?;
+    skip_some_blanks(&mut rest)?;
+    let (number, mask) = quick_masked(&mut rest, 2)?;
+    let protocol = match mask {
+        0 => None,
+        0xff => Some(number),
+        _ => return None,
+    };
+    let mut filter = Filter {
+        v6: false,
+        src,
+        dst,
+        sport,
+        dport,
+        protocol,
+        flags: false,
+        extra: false,
+    };
+    if !rest.is_empty() {
+        skip_some_blanks(&mut rest)?;
+    }
+    if !rest.is_empty() {
+        filter.flags = quick_masked(&mut rest, 4)?.1 != 0;
+        if !rest.is_empty() {
+            skip_some_blanks(&mut rest)?;
+            filter.extra = !rest.is_empty();
+        }
+    }
+    Some(filter)
+}
+
+fn take(rest: &mut &[u8], wanted: u8) -> Option<()> {
+    let (&first, tail) = rest.split_first()?;
+    *rest = tail;
+    (first == wanted).then_some(())
+}
+
+fn skip_blanks(rest: &mut &[u8]) {
+    while let [b' ' | b'\t', tail @ ..] = *rest {
+        *rest = tail;
+    }
+}
+
+fn skip_some_blanks(rest: &mut &[u8]) -> Option<()> {
+    let before = rest.len();
+    skip_blanks(rest);
+    (rest.len() < before).then_some(())
+}
+
+/// A decimal number of at most 5 digits, not above `limit`.
+fn quick_decimal(rest: &mut &[u8], limit: u32) -> Option<u32> {
+    let mut value = 0;
+    let mut digits = 0;
+    while let [digit @ b'0'..=b'9', tail @ ..] = *rest {
+        value = value * 10 + u32::from(digit - b'0');
+        *rest = tail;
+        digits += 1;
+        if digits > 5 {
+            return None;
+        }
+    }
+    (digits > 0 && value <= limit).then_some(value)
+}
+
+fn quick_prefix(rest: &mut &[u8]) -> Option<(u128, u32)> {
+    let mut address = 0;
+    for end in *b".../" {
+        // A leading zero may mean an octal number elsewhere; leave it to the
+        // careful path, which refuses it.
+        let padded = matches!(*rest, [b'0', b'0'..=b'9', ..]);
+        address = (address << 8) | quick_decimal(rest, 255)?;
+        take(rest, end)?;
+        if padded {
+            return None;
+        }
+    }
+    let length = quick_decimal(rest, 32)?;
+    Some((address.into(), length))
+}
+
+fn quick_range(rest: &mut &[u8]) -> Option<(u32, u32)> {
+    let low = quick_decimal(rest, 0xffff)?;
+    skip_blanks(rest);
+    take(rest, b':')?;
+    skip_blanks(rest);
+    let high = quick_decimal(rest, 0xffff)?;
+    (low <= high).then_some((low, high))
+}
+
+fn quick_masked(rest: &mut &[u8], digits: usize) -> Option<(u32, u32)> {
+    let value = quick_hex(rest, digits)?;
+    take(rest, b'/')?;
+    Some((value, quick_hex(rest, digits)?))
+}
+
+fn quick_hex(rest: &mut &[u8], most: usize) -> Option<u32> {
+    take(rest, b'0')?;
+    take(rest, b'x')?;
+    let mut value = 0;
+    let mut digits = 0;
+    while let Some((digit, tail)) = rest.split_first() {
+        let Some(digit) = char::from(*digit).to_digit(16) else {
+            break;
+        };
+        value = value << 4 | digit;
+        *rest = tail;
+        digits += 1;
+        if digits > most {
+            return None;
+        }
+    }
+    (digits > 0).then_some(value)
+}
+
+// -------------------------------------------------------------- careful path
+
+/// Reads any line, or says what is wrong with it.
+fn parse_carefully(line: &str) -> Result<Filter, Fault<'_>> {
+    let mut rest = line;
+    let first = next_word(&mut rest, line, "a rule that starts with `@`")?;
+    let Some(src_text) = first.strip_prefix('@') else {
+        return Err(Fault::new(
+            first,
+            quoted(first),
+            "`@` and the source prefix, such as @192.0.2.0/24",
+        ));
+    };
+    let (src_v6, src) = prefix(src_text)?;
+    let dst_text = next_word(&mut rest, line, "the destination prefix")?;
+    let (dst_v6, dst) = prefix(dst_text)?;
+    if src_v6 != dst_v6 {
+        return Err(Fault::new(
+            dst_text,
+            format!("{} is of another family than the source", quoted(dst_text)),
+            if src_v6 {
+                "an IPv6 prefix"
+            } else {
+                "an IPv4 prefix"
+            },
+        ));
+    }
+    let sport = range(&mut rest, line, "the source ports as LOW : HIGH")?;
+    let dport = range(&mut rest, line, "the destination ports as LOW : HIGH")?;
+    let text = next_word(&mut rest, line, "the protocol as 0xNUMBER/0xMASK")?;
+    let (number, mask) = masked(text, 0xff, "the protocol as 0xNUMBER/0xMASK")?;
+    let protocol = match mask.1 {
+        0 => None,
+        0xff => Some(number),
+        _ => {
+            return Err(Fault::new(
+                mask.0,
+                format!("protocol mask {}", quoted(mask.0)),
+                "0x00 for any protocol or 0xFF for this one",
+            ));
+        }
+    };
+    let flags = match words(rest).next() {
+        None => false,
+        Some(_) => {
+            let text = next_word(&mut rest, line, "")?;
+            let (_, mask) = masked(text, 0xffff, "flags as 0xFLAGS/0xMASK, or the line's end")?;
+            mask.1 != 0
+        }
+    };
+    Ok(Filter {
+        v6: src_v6,
+        src,
+        dst,
+        sport,
+        dport,
+        protocol,
+        flags,
+        extra: words(rest).next().is_some(),
+    })
+}
+
+/// Takes the next word of what is left of a line.
+fn next_word<'t>(rest: &mut &'t str, line: &'t str, expected: &str) -> Result<&'t str, Fault<'t>> {
+    let text = rest.trim_ascii_start();
+    let end = text
+        .bytes()
+        .position(|b| b.is_ascii_whitespace())
+        .unwrap_or(text.len());
+    let (word, tail) = text.split_at(end);
+    *rest = tail;
+    if word.is_empty() {
+        return Err(Fault::missing(line, expected));
+    }
+    Ok(word)
+}
+
+fn prefix(text: &str) -> Result<(bool, (u128, u32)), Fault<'_>> {
+    let Some((address, length)) = text.split_once('/') else {
+        return Err(Fault::new(
+            text,
+            format!("{} has no prefix length", quoted(text)),
+            "ADDRESS/LENGTH",
+        ));
+    };
+    let v6 = address.contains(':');
+    let bits = if v6 {
+        address.parse::<Ipv6Addr>().ok().map(Ipv6Addr::to_bits)
+    } else {
+        address.parse::<Ipv4Addr>().ok().map(|a| a.to_bits().into())
+    };
+    let Some(bits) = bits else {
+        return Err(Fault::new(
+            address,
+            format!("{} is no address", quoted(address)),
+            "an IPv4 address such as 192.0.2.1 or an IPv6 address such as 2001:db8::1",
+        ));
+    };
+    let width = if v6 { 128 } else { 32 };
+    Ok((v6, (bits, value::parse_length(length, width)?)))
+}
+
+/// Two ports around a colon, with or without blanks.
+fn range<'t>(rest: &mut &'t str, line: &'t str, expected: &str) -> Result<(u32, u32), Fault<'t>> {
+    let text = rest.trim_ascii_start();
+    let low = port(text, line, expected)?;
+    let after = text[low.0.len()..].trim_ascii_start();
+    let Some(after) = after.strip_prefix(':') else {
+        let found = words(after).next();
+        return Err(match found {
+            Some(found) => Fault::new(found, quoted(found), format!("`:` ({expected})")),
+            None => Fault::missing(line, expected),
+        });
+    };
+    let after = after.trim_ascii_start();
+    let high = port(after, line, expected)?;
+    *rest = &after[high.0.len()..];
+    if rest
+        .bytes()
+        .next()
+        .is_some_and(|b| !b.is_ascii_whitespace())
+    {
+        let found = words(rest).next().unwrap_or(rest);
+        return Err(Fault::new(found, quoted(found), "a tab after the ports"));
+    }
+    if low.1 > high.1 {
+        let length = text.len() - rest.len();
+        return Err(value::inverted(&text[..length]));
+    }
+    Ok((low.1, high.1))
+}
+
+/// A port at the start of a text: its digits and its value.
+fn port<'t>(text: &'t str, line: &'t str, expected: &str) -> Result<(&'t str, u32), Fault<'t>> {
+    let end = text
+        .bytes()
+        .position(|b| !b.is_ascii_digit())
+        .unwrap_or(text.len());
+    let digits = &text[..end];
+    match decimal::<u16>(digits) {
+        Some(port) => Ok((digits, port.into())),
+        None if digits.is_empty() => Err(match words(text).next() {
+            Some(found) => Fault::new(found, quoted(found), expected),
+            None => Fault::missing(line, expected),
+        }),
+        None => Err(Fault::new(
+            digits,
+            format!("port {} does not fit in 16 bits", quoted(digits)),
+            "at most 65535",
+        )),
+    }
+}
+
+/// `0xVALUE/0xMASK`: the value, and the mask with its text.
+fn masked<'t>(
+    text: &'t str,
+    largest: u32,
+    expected: &str,
+) -> Result<(u32, (&'t str, u32)), Fault<'t>> {
+    let Some((value, mask)) = text.split_once('/') else {
+        return Err(Fault::new(text, quoted(text), expected));
+    };
+    let number = |text: &'t str| {
+        let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
+        let digits = digits.filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
+        match digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
+            Some(value) if value <= largest => Ok(value),
+            Some(_) => Err(Fault::new(
+                text,
+                format!("{} is too large", quoted(text)),
+                format!("at most {largest:#x}"),
+            )),
+            None => Err(Fault::new(text, quoted(text), expected)),
+        }
+    };
+    Ok((number(value)?, (mask, number(mask)?)))
+}
+
+// ------------------------------------------------------------------- writing
+
+/// Writes the rules of a policy over five-tuples, the winning ones first.
+///
+/// # Errors
+/// [`WriteError`] for other schemas, or when writing fails.
+pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, WriteError> {
+    let choice = SchemaChoice::of(policy);
+    let [v4, v6] = choice.as_ref().and_then(parts).ok_or(WriteError::Schema {
+        format: RuleFormat::Classbench,
+        schema: policy.name().to_owned(),
+        takes: "ipv4-5tuple, ipv6-5tuple and dual-5tuple",
+    })?;
+    let mut report = WriteReport {
+        rules: policy.len(),
+        ..WriteReport::default()
+    };
+
+    let mut order: Vec<(Priority, usize)> = Vec::with_capacity(policy.len());
+    let (mut named, mut acting, mut doubled, mut renumbered) = (0, 0, 0, 0);
+    for (position, &id) in policy.ids().iter().enumerate() {
+        let mut parts = policy.rule(id);
+        let Some((_, rule)) = parts.next() else {
+            continue;
+        };
+        doubled += usize::from(parts.next().is_some());
+        named += usize::from(policy.rule_name(id).is_some());
+        acting += usize::from(policy.action_name(rule.action()) != Some(NO_ACTION));
+        renumbered += usize::from(id.index() != position);
+        order.push((rule.priority(), position));
+    }
+    let plain = |&(priority, position): &(Priority, usize)| {
+        u32::try_from(policy.len() - position).ok() == Some(priority.0)
+    };
+    let repriorised = order.iter().filter(|entry| !plain(entry)).count();
+    if repriorised > 0 {
+        let ids = policy.ids();
+        order.sort_by_key(|&(priority, position)| (std::cmp::Reverse(priority), ids[position]));
+    }
+    let moved = order.iter().zip(0..).filter(|((_, from), to)| from != to);
+    let moved = moved.count();
+
+    let mut buffer = String::new();
+    for (_, position) in &order {
+        for (part, rule) in policy.rule(policy.ids()[*position]) {
+            let v6 = Some(part) == v6;
+            debug_assert!(v6 || Some(part) == v4);
+            write_line(&mut buffer, rule, v6);
+            report.lines += 1;
+        }
+        if buffer.len() > 1 << 16 {
+            out.write_all(buffer.as_bytes())?;
+            buffer.clear();
+        }
+    }
+    out.write_all(buffer.as_bytes())?;
+
+    report.note(
+        Effect::Restated,
+        named,
+        format!(
+            "{} dropped: the format has none",
+            counted(named, "rule name")
+        ),
+    );
+    report.note(
+        Effect::Restated,
+        acting,
+        format!(
+            "the actions of {} dropped: the format has none",
+            counted(acting, "rule")
+        ),
+    );
+    report.note(
+        Effect::Restated,
+        repriorised,
+        format!(
+            "{} ranked by the order of lines instead of a priority of their own",
+            counted(repriorised, "rule")
+        ),
+    );
+    report.note(
+        Effect::Restated,
+        moved,
+        format!(
+            "{} on another line than their place in the policy, as the first line wins",
+            counted(moved, "rule")
+        ),
+    );
+    report.note(
+        Effect::Restated,
+        renumbered,
+        format!(
+            "{} dropped: rules are numbered by their lines",
+            counted(renumbered, "rule id")
+        ),
+    );
+    report.note(
+        Effect::Restated,
+        doubled,
+        format!(
+            "{} without an address written as two lines, one for IPv4 and one for IPv6",
+            counted(doubled, "rule")
+        ),
+    );
+    Ok(report)
+}
+
+fn write_line(out: &mut String, rule: RuleRef<'_>, v6: bool) {
+    let ends: Vec<(u128, u128)> = rule
+        .schema()
+        .field_ids()
+        .map(|field| rule.ends(field))
+        .collect();
+    let &[src, dst, sport, dport, protocol] = ends.as_slice() else {
+        debug_assert!(false, "the schema was checked");
+        return;
+    };
+    out.push('@');
+    write_prefix(out, src, v6);
+    out.push('\t');
+    write_prefix(out, dst, v6);
+    let (protocol, mask) = if protocol.0 == protocol.1 {
+        (protocol.0, 0xff)
+    } else {
+        (0, 0)
+    };
+    // Writing to a String cannot fail.
+    let _ = writeln!(
+        out,
+        "\t{} : {}\t{} : {}\t0x{protocol:02x}/0x{mask:02X}\t0x0000/0x0000",
+        sport.0, sport.1, dport.0, dport.1
+    );
+}
+
+fn write_prefix(out: &mut String, (low, high): (u128, u128), v6: bool) {
+    let free = (low ^ high).count_ones();
+    if v6 {
+        write_full_ipv6(out, Ipv6Addr::from_bits(low));
+        let _ = write!(out, "/{}", 128 - free.min(128));
+    } else {
+        let bits = u32::try_from(low).unwrap_or(0);
+        let _ = write!(out, "{}/{}", Ipv4Addr::from_bits(bits), 32 - free.min(32));
+    }
+}
+
+/// An IPv6 address with all its groups.
+pub(super) fn write_full_ipv6(out: &mut String, address: Ipv6Addr) {
+    for (index, group) in address.segments().iter().enumerate() {
+        let separator = if index == 0 { "" } else { ":" };
+        let _ = write!(out, "{separator}{group:x}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The quick path may give up but must never read what the careful one
+    /// reads differently.
+    #[test]
+    fn both_paths_agree() {
+        let good = "@10.0.0.0/8\t192.0.2.1/32\t0 : 65535\t80 : 80\t0x06/0xFF\t0x0000/0x0200\t";
+        assert_eq!(parse_quickly(good.as_bytes()), parse_carefully(good).ok());
+        assert!(parse_quickly(good.as_bytes()).is_some());
+        // Every line that differs from it in one byte, or lacks one.
+        for position in 0..good.len() {
+            for byte in 0..128u8 {
+                let mut changed = good.as_bytes().to_vec();
+                changed[position] = byte;
+                agree(&changed);
+            }
+            let mut shorter = good.as_bytes().to_vec();
+            shorter.remove(position);
+            agree(&shorter);
+            agree(&good.as_bytes()[..position]);
+        }
+    }
+
+    fn agree(line: &[u8]) {
+        let text = std::str::from_utf8(line).unwrap();
+        if let Some(quick) = parse_quickly(line) {
+            let careful = parse_carefully(text);
+            assert_eq!(Some(quick), careful.ok(), "{text:?}");
+        }
+    }
+}

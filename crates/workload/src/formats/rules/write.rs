@@ -1,0 +1,279 @@
+//! Writing our own format, in columns.
+
+use std::io;
+use std::sync::Arc;
+
+use classyard::policy::{PartId, Policy};
+use classyard::{FieldMatch, Priority, RuleId, RuleRef, Schema};
+
+use super::token::write_word;
+use crate::formats::text::counted_verb;
+use crate::formats::value::write_match;
+use crate::formats::{Effect, RuleFormat, SchemaChoice, WriteError, WriteReport};
+
+/// The widest line that is still filled up to columns.
+const ALIGNED: usize = 160;
+
+/// One line to be.
+struct Row {
+    /// The rule in the policy.
+    source: RuleId,
+    /// The id that it gets.
+    id: RuleId,
+    priority: Priority,
+    /// The part that the line speaks of; `None` if of all.
+    part: Option<PartId>,
+}
+
+/// Writes a policy over one schema or over both five-tuples.
+///
+/// A schema that is not built in is named by the path of its file: `path`, or
+/// else the schema's name with `.toml`. The file itself is not written here;
+/// see [`write_schema`](super::super::write_schema).
+///
+/// # Errors
+/// [`WriteError`] when the policy has other parts, or writing fails.
+pub fn write(
+    policy: &Policy,
+    path: Option<&str>,
+    out: &mut dyn io::Write,
+) -> Result<WriteReport, WriteError> {
+    let Some(choice) = SchemaChoice::of(policy) else {
+        return Err(WriteError::Schema {
+            format: RuleFormat::Rules,
+            schema: policy.name().to_owned(),
+            takes: "one schema, or dual-5tuple",
+        });
+    };
+    let dual = choice == SchemaChoice::DualStack;
+    let mut report = WriteReport {
+        rules: policy.len(),
+        ..WriteReport::default()
+    };
+
+    let mut head = String::from("schema ");
+    if SchemaChoice::named(choice.name()).as_ref() == Some(&choice) {
+        head.push_str(choice.name());
+    } else {
+        let default = format!("{}.toml", choice.name());
+        let path = path.unwrap_or(&default);
+        let mut word = String::new();
+        write_word(&mut word, path, true);
+        if !word.starts_with('"') {
+            word = format!("\"{word}\"");
+        }
+        head.push_str(&word);
+        report.note(
+            Effect::Exact,
+            1,
+            format!("the file expects its schema beside it, as {word}"),
+        );
+    }
+    head.push('\n');
+    out.write_all(head.as_bytes())?;
+
+    let (rows, split) = rows(policy, dual);
+    let with_ids = rows.iter().zip(0..).any(|(row, i)| row.id.index() != i);
+    let plain = |(row, i): (&Row, usize)| u32::try_from(rows.len() - i) == Ok(row.priority.0);
+    let with_priorities = !rows.iter().zip(0..).all(plain);
+    let table = Table {
+        policy,
+        dual,
+        with_ids,
+        with_priorities,
+        fields: choice.schemas()[0].fields().len(),
+    };
+
+    let mut cells = vec![String::new(); table.columns()];
+    let mut widths = vec![0; table.columns()];
+    for row in &rows {
+        table.fill(row, &mut cells);
+        for (width, cell) in widths.iter_mut().zip(&cells) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let total: usize = widths
+        .iter()
+        .filter(|&&width| width > 0)
+        .map(|w| w + 1)
+        .sum();
+    if total > ALIGNED {
+        widths.fill(0);
+    }
+    let mut buffer = String::new();
+    for row in &rows {
+        table.fill(row, &mut cells);
+        let start = buffer.len();
+        for (width, cell) in widths.iter().zip(&cells) {
+            if *width > 0 || !cell.is_empty() {
+                buffer.push_str(cell);
+                let missing = width.saturating_sub(cell.chars().count());
+                buffer.extend(std::iter::repeat_n(' ', missing + 1));
+            }
+        }
+        buffer.truncate(start + buffer[start..].trim_end().len());
+        buffer.push('\n');
+        if buffer.len() > 1 << 16 {
+            out.write_all(buffer.as_bytes())?;
+            buffer.clear();
+        }
+    }
+    out.write_all(buffer.as_bytes())?;
+
+    report.lines = rows.len();
+    report.note(
+        Effect::Restated,
+        split,
+        format!(
+            "{} for IPv4 and IPv6, so the IPv6 half became a rule with an id of its own",
+            counted_verb(
+                split,
+                "rule",
+                "demands different things",
+                "demand different things"
+            )
+        ),
+    );
+    let unnamed = rows.iter().filter(|row| {
+        let rule = policy.rule(row.source).next();
+        rule.is_none_or(|(_, rule)| policy.action_name(rule.action()).is_none())
+    });
+    let unnamed = unnamed.count();
+    report.note(
+        Effect::Restated,
+        unnamed,
+        format!(
+            "{} without a name, written as action-NUMBER",
+            counted_verb(unnamed, "rule", "has an action", "have actions")
+        ),
+    );
+    Ok(report)
+}
+
+/// The lines, and how many rules take two because one cannot say both halves.
+fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
+    let mut fresh = policy.ids().iter().map(|id| id.get()).max().unwrap_or(0);
+    let mut rows = Vec::with_capacity(policy.len());
+    let mut split = 0;
+    for &id in policy.ids() {
+        let parts: Vec<_> = policy.rule(id).collect();
+        let Some((first, rule)) = parts.first() else {
+            continue;
+        };
+        let row = |id, part| Row {
+            source: rule.id(),
+            id,
+            priority: rule.priority(),
+            part,
+        };
+        match parts.as_slice() {
+            [_, (second, other)] if dual && !says_the_same(rule, other) => {
+                rows.push(row(id, Some(*first)));
+                let other = next_free(policy, &mut fresh);
+                rows.push(row(other, Some(*second)));
+                split += 1;
+            }
+            [_, _] | [_] if dual => {
+                rows.push(row(id, (parts.len() == 1).then_some(*first)));
+            }
+            _ => rows.push(row(id, None)),
+        }
+    }
+    if split > 0 {
+        // Lines by number no longer carry the priorities of a plain list.
+        let plain = policy.ids().iter().zip(0..).all(|(&id, position)| {
+            let rule = policy.rule(id).next();
+            rule.is_some_and(|(_, rule)| {
+                u32::try_from(policy.len() - position) == Ok(rule.priority().0)
+            })
+        });
+        if plain {
+            let count = rows.len();
+            for (index, row) in rows.iter_mut().enumerate() {
+                row.priority = Priority(u32::try_from(count - index).unwrap_or(u32::MAX));
+            }
+        }
+    }
+    (rows, split)
+}
+
+/// An id that no rule has.
+fn next_free(policy: &Policy, above: &mut u32) -> RuleId {
+    loop {
+        *above = above.wrapping_add(1);
+        if let Ok(id) = RuleId::new(*above)
+            && policy.position(id).is_none()
+        {
+            return id;
+        }
+    }
+}
+
+/// Whether the halves of a rule read alike: no addresses, and the same rest.
+fn says_the_same(v4: &RuleRef<'_>, v6: &RuleRef<'_>) -> bool {
+    v4.fields()
+        .iter()
+        .zip(v6.fields())
+        .enumerate()
+        .all(|(index, (a, b))| *a == b && (index > 1 || *a == FieldMatch::Any))
+}
+
+/// How lines are made of cells: action, family, fields, name, id, priority.
+struct Table<'a> {
+    policy: &'a Policy,
+    dual: bool,
+    with_ids: bool,
+    with_priorities: bool,
+    fields: usize,
+}
+
+impl Table<'_> {
+    fn columns(&self) -> usize {
+        self.fields + 5
+    }
+
+    fn fill(&self, row: &Row, cells: &mut [String]) {
+        cells.iter_mut().for_each(String::clear);
+        let mut rules = self.policy.rule(row.source);
+        let chosen = match row.part {
+            Some(part) => rules.find(|(other, _)| *other == part),
+            None => rules.next(),
+        };
+        let Some((_, rule)) = chosen else { return };
+        let [action, family, rest @ ..] = cells else {
+            return;
+        };
+        match self.policy.action_name(rule.action()) {
+            Some(name) => write_word(action, name, false),
+            None => action.push_str(&format!("action-{}", rule.action().0)),
+        }
+        let schema: &Arc<Schema> = rule.schema();
+        let mut addressed = false;
+        for (id, cell) in schema.field_ids().zip(&mut *rest) {
+            let wanted = rule.field(id);
+            if wanted != FieldMatch::Any {
+                addressed |= id.index() < 2;
+                let field = schema.field(id);
+                cell.push_str(field.name());
+                cell.push('=');
+                write_match(cell, field, &wanted);
+            }
+        }
+        if let Some(part) = row.part.filter(|_| self.dual && !addressed) {
+            family.push_str(["family=ipv4", "family=ipv6"][part.index().min(1)]);
+        }
+        let Some([name, id, priority]) = rest.get_mut(self.fields..) else {
+            return;
+        };
+        if let Some(text) = self.policy.rule_name(row.source) {
+            name.push_str("name=");
+            write_word(name, text, true);
+        }
+        if self.with_ids {
+            id.push_str(&format!("id={}", row.id));
+        }
+        if self.with_priorities {
+            priority.push_str(&format!("priority={}", row.priority));
+        }
+    }
+}

@@ -1,0 +1,616 @@
+//! What is written is read back the same.
+
+use classyard::policy::{PartId, PolicyTrace};
+use classyard::schema::Field;
+use classyard::{FieldMatch, MatchKind, Priority, ValueFormat};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Everything that a policy says, in a form that can be compared.
+#[derive(Debug, PartialEq)]
+pub(super) struct Said {
+    schemas: Vec<Arc<Schema>>,
+    rules: Vec<SaidRule>,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct SaidRule {
+    id: u32,
+    priority: u32,
+    action: Option<String>,
+    name: Option<String>,
+    parts: Vec<(PartId, Vec<FieldMatch>)>,
+}
+
+pub(super) fn said(policy: &Policy) -> Said {
+    let rule = |&id| {
+        let parts: Vec<_> = policy.rule(id).collect();
+        let (_, first) = parts[0];
+        SaidRule {
+            id: id.get(),
+            priority: first.priority().0,
+            action: policy.action_name(first.action()).map(str::to_owned),
+            name: policy.rule_name(id).map(str::to_owned),
+            parts: parts
+                .iter()
+                .map(|(part, rule)| (*part, rule.fields()))
+                .collect(),
+        }
+    };
+    Said {
+        schemas: policy.schemas().cloned().collect(),
+        rules: policy.ids().iter().map(rule).collect(),
+    }
+}
+
+/// Writes and reads again.
+#[track_caller]
+pub(super) fn trip(policy: &Policy, format: RuleFormat) -> (Policy, WriteReport, String) {
+    let mut written = Vec::new();
+    let report = write_policy(policy, format, &mut written).unwrap();
+    let text = String::from_utf8(written).unwrap();
+    let choice = SchemaChoice::of(policy).unwrap();
+    let schemas = choice.schemas();
+    let mut loader = |_: &str| Ok(Arc::clone(&schemas[0]));
+    let options = ReadOptions::default();
+    let loaded = read_policy_with(
+        "f",
+        &text,
+        Some(format),
+        Some(&choice),
+        &options,
+        &mut loader,
+    );
+    let loaded = loaded.unwrap_or_else(|error| panic!("{error}\n{text}"));
+    (loaded.value, report, text)
+}
+
+/// Random numbers from a seed, to fill policies with: proptest shrinks the seed
+/// and the number of rules.
+pub(super) struct Dice(u64);
+
+impl Dice {
+    pub(super) fn new(seed: u64) -> Dice {
+        Dice(seed)
+    }
+
+    pub(super) fn roll(&mut self) -> u64 {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        self.roll() % bound
+    }
+
+    pub(super) fn value(&mut self, field: &Field) -> u128 {
+        let wide = (u128::from(self.roll()) << 64) | u128::from(self.roll());
+        // Small and large values, as runs of zeros and ones are where formats
+        // differ.
+        let value = match self.below(4) {
+            0 => wide & 0xff,
+            1 => !(wide & 0xff),
+            _ => wide,
+        };
+        value & field.max_value()
+    }
+
+    pub(super) fn field_match(&mut self, field: &Field) -> FieldMatch {
+        let value = self.value(field);
+        let width = u64::from(field.width());
+        match (self.below(4), field.kind()) {
+            (0, _) => FieldMatch::Any,
+            (1, _) | (_, MatchKind::Exact) => FieldMatch::Exact(value),
+            (_, MatchKind::Prefix) => FieldMatch::Prefix {
+                value,
+                length: u32::try_from(self.below(width + 1)).unwrap(),
+            },
+            (_, MatchKind::Range) => {
+                let other = self.value(field);
+                FieldMatch::Range {
+                    low: value.min(other),
+                    high: value.max(other),
+                }
+            }
+            (_, MatchKind::Ternary) => FieldMatch::Ternary {
+                value,
+                mask: self.value(field),
+            },
+        }
+    }
+
+    fn word(&mut self) -> String {
+        let pool: Vec<char> = "ab=#\"\\ \t\n\r,:;é日\u{0}\u{feff}\u{a0}0-_"
+            .chars()
+            .collect();
+        let length = self.below(6);
+        (0..length)
+            .map(|_| pool[usize::try_from(self.roll() % pool.len() as u64).unwrap()])
+            .collect()
+    }
+
+    /// A policy with that many rules. `decorated`: with names, actions, ids and
+    /// priorities of all sorts.
+    pub(super) fn policy(&mut self, choice: &SchemaChoice, rules: u32, decorated: bool) -> Policy {
+        let mut policy = choice.policy();
+        let schemas = choice.schemas();
+        let (own_ids, own_priorities) = (self.below(2) == 0, self.below(2) == 0);
+        for index in 0..rules {
+            let mut id = RuleId::new(index).unwrap();
+            let mut priority = Priority(rules - index);
+            let mut action = "match".to_owned();
+            if decorated {
+                if own_ids {
+                    id = RuleId::new(index * 7 + 3).unwrap();
+                }
+                if own_priorities {
+                    priority = Priority(u32::try_from(self.below(5)).unwrap());
+                }
+                if self.below(2) == 0 {
+                    action = self.word();
+                }
+                if self.below(2) == 0 {
+                    let name = self.word();
+                    policy.set_rule_name(id, &name);
+                }
+            }
+            let action = policy.action(&action);
+            let matches: Vec<Vec<FieldMatch>> = schemas
+                .iter()
+                .map(|schema| {
+                    schema
+                        .fields()
+                        .iter()
+                        .map(|f| self.field_match(f))
+                        .collect()
+                })
+                .collect();
+            let added = match (matches.as_slice(), self.below(3)) {
+                ([v4, v6], 0) => {
+                    // One rule of both families: no addresses, and the same rest.
+                    let (mut v4, mut v6) = (v4.clone(), v6.clone());
+                    v4[..2].fill(FieldMatch::Any);
+                    v6[..2].fill(FieldMatch::Any);
+                    v6[2..].copy_from_slice(&v4[2..]);
+                    let parts = [(PartId::FIRST, &v4[..]), (PartId::from_index(1), &v6[..])];
+                    policy.add(id, priority, action, &parts)
+                }
+                ([_, v6], 1) => {
+                    let parts = [(PartId::from_index(1), v6.as_slice())];
+                    policy.add(id, priority, action, &parts)
+                }
+                ([first, ..], _) => policy.add(id, priority, action, &[(PartId::FIRST, first)]),
+                ([], _) => unreachable!("a choice has schemas"),
+            };
+            added.unwrap();
+        }
+        policy
+    }
+
+    fn trace(&mut self, choice: &SchemaChoice, headers: u32) -> PolicyTrace {
+        let schemas = choice.schemas();
+        let mut trace = PolicyTrace::new(schemas.iter());
+        for _ in 0..headers {
+            let part =
+                PartId::from_index(usize::try_from(self.below(schemas.len() as u64)).unwrap());
+            let fields = schemas[part.index()].fields();
+            let values: Vec<u128> = fields.iter().map(|field| self.value(field)).collect();
+            trace.push(part, &values).unwrap();
+        }
+        trace
+    }
+}
+
+pub(super) fn all_choices() -> Vec<SchemaChoice> {
+    let mut all: Vec<_> = SchemaChoice::names()
+        .into_iter()
+        .map(|name| SchemaChoice::named(name).unwrap())
+        .collect();
+    all.push(SchemaChoice::Single(forty_fields()));
+    all
+}
+
+/// A schema that users might have: forty fields of all kinds and formats.
+fn forty_fields() -> Arc<Schema> {
+    let kinds = [
+        MatchKind::Exact,
+        MatchKind::Prefix,
+        MatchKind::Range,
+        MatchKind::Ternary,
+    ];
+    let formats = [
+        (ValueFormat::Decimal, 13),
+        (ValueFormat::Ipv4, 32),
+        (ValueFormat::Hex, 17),
+        (ValueFormat::Mac, 48),
+        (ValueFormat::Decimal, 1),
+        (ValueFormat::IpProtocol, 8),
+    ];
+    let mut fields: Vec<Field> = (0..38usize)
+        .map(|i| {
+            let (format, width) = formats[i % formats.len()];
+            Field::new(&format!("f{i}.x"), width, kinds[i / 2 % kinds.len()]).with_format(format)
+        })
+        .collect();
+    fields.push(Field::new("v6", 128, MatchKind::Ternary).with_format(ValueFormat::Ipv6));
+    fields.push(Field::new("wide", 100, MatchKind::Range));
+    Schema::new("forty of them", fields).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn our_own_format_keeps_everything(seed: u64, rules in 0u32..12, which in 0usize..5) {
+        let choice = &all_choices()[which];
+        let policy = Dice::new(seed).policy(choice, rules, true);
+        let (again, report, text) = trip(&policy, RuleFormat::Rules);
+        prop_assert_eq!(said(&policy), said(&again), "{}", text);
+        prop_assert!(report.is_exact());
+        prop_assert_eq!(report.lines, policy.len());
+        prop_assert!(which == 4 || report.notes.is_empty());
+    }
+
+    #[test]
+    fn classbench_keeps_rules_and_their_order(seed: u64, rules in 0u32..12, which in 0usize..2) {
+        let choice = SchemaChoice::named(["ipv4-5tuple", "ipv6-5tuple"][which]).unwrap();
+        let policy = Dice::new(seed).policy(&choice, rules, false);
+        let (again, report, text) = trip(&policy, RuleFormat::Classbench);
+        prop_assert_eq!(said(&policy), said(&again), "{}", text);
+        prop_assert!(report.is_exact() && report.notes.is_empty(), "{}", report);
+    }
+
+    /// Whatever cannot be kept, the decisions are the same, with rules named by
+    /// their rank.
+    #[test]
+    fn classbench_keeps_decisions(seed: u64, rules in 1u32..12, which in 0usize..3) {
+        let choice = SchemaChoice::named(["ipv4-5tuple", "ipv6-5tuple", "dual-5tuple"][which]).unwrap();
+        let mut dice = Dice::new(seed);
+        let policy = dice.policy(&choice, rules, true);
+        let (again, _, text) = trip(&policy, RuleFormat::Classbench);
+        let before = ranked(&policy);
+        let after = ranked(&again);
+        prop_assert_eq!(before, after, "{}", text);
+    }
+
+    #[test]
+    fn traces_keep_headers_and_expectations(seed: u64, headers in 0u32..20, which in 0usize..5) {
+        let choice = &all_choices()[which];
+        let mut dice = Dice::new(seed);
+        let trace = dice.trace(choice, headers);
+        let expected: Vec<Option<RuleId>> = (0..headers)
+            .map(|_| RuleId::new(u32::try_from(dice.below(1 << 32)).unwrap()).ok().filter(|id| id.get() % 3 > 0))
+            .collect();
+        let options = ReadOptions::default();
+        let mut written = Vec::new();
+        write_trace(&trace, Some(&expected), &mut written).unwrap();
+        let text = String::from_utf8(written).unwrap();
+        let again = read_trace("f", &text, Some(choice), true, &options).unwrap().value;
+        prop_assert_eq!(&again.headers, &trace);
+        prop_assert_eq!(again.expected, Some(expected));
+        let without = read_trace("f", &text, Some(choice), false, &options).unwrap().value;
+        prop_assert_eq!(without, Trace { headers: trace, expected: None });
+    }
+
+    #[test]
+    fn schemas_survive_a_file(widths in prop::collection::vec(1u32..=60, 1..16), name in "\\PC{0,12}") {
+        let kinds = ["exact", "prefix", "range", "ternary"];
+        let fields = widths.iter().enumerate().map(|(i, &width)| {
+            Field::new(&format!("f{i}"), width, MatchKind::from_name(kinds[i % 4]).unwrap())
+                .with_format([ValueFormat::Hex, ValueFormat::Decimal][i % 2])
+        });
+        let schema = Schema::new(&name, fields.collect()).unwrap();
+        let mut written = Vec::new();
+        write_schema(&schema, &mut written).unwrap();
+        let again = read_schema("s", std::str::from_utf8(&written).unwrap()).unwrap();
+        prop_assert_eq!(schema, again);
+    }
+
+    /// Readers take anything without a panic.
+    #[test]
+    fn nothing_panics(text in "\\PC{0,80}", which in 0usize..5) {
+        poke(&text, &all_choices()[which]);
+    }
+
+    /// The same with pieces of what it should be.
+    #[test]
+    fn nothing_panics_on_soup(pieces in prop::collection::vec(0..SOUP.len(), 0..24), which in 0usize..5) {
+        let text: String = pieces.iter().map(|&piece| SOUP[piece]).collect();
+        let choice = &all_choices()[which];
+        poke(&text, choice);
+        poke(&format!("schema {}\n{text}", choice.name()), choice);
+    }
+
+    /// The same with texts that are nearly right.
+    #[test]
+    fn nothing_panics_on_damage(seed: u64, rules in 1u32..4, which in 0usize..5, at: usize, with: u8) {
+        let choice = &all_choices()[which];
+        let policy = Dice::new(seed).policy(choice, rules, true);
+        for format in RuleFormat::ALL {
+            let mut written = Vec::new();
+            if write_policy(&policy, format, &mut written).is_err() || written.is_empty() {
+                continue;
+            }
+            let at = at % written.len();
+            written[at] = with;
+            poke(&String::from_utf8_lossy(&written), choice);
+            written.truncate(at);
+            poke(&String::from_utf8_lossy(&written), choice);
+        }
+    }
+}
+
+/// What files are made of.
+const SOUP: [&str; 64] = [
+    "@",
+    "10.0.0.1",
+    "/8",
+    "\t",
+    " ",
+    "\n",
+    "\r\n",
+    ":",
+    "0",
+    "65535",
+    "65536",
+    "0x06",
+    "/0xFF",
+    "0x0000/0x0200",
+    "::",
+    "2001:db8::1",
+    "/",
+    "-",
+    "&",
+    "*",
+    "=",
+    "#",
+    "\"",
+    "\\",
+    "\\u{",
+    "}",
+    ",",
+    "schema ",
+    "ipv4-5tuple",
+    "dual-5tuple",
+    "allow",
+    "drop",
+    "src=",
+    "dst=",
+    "dport=",
+    "proto=",
+    "tcp",
+    "name=",
+    "id=",
+    "priority=",
+    "family=",
+    "ipv4",
+    "actions=",
+    "ip,",
+    "nw_src=",
+    "tp_dst=",
+    "dl_vlan=",
+    "vlan_tci=",
+    "in_port=",
+    "dl_src=",
+    "01:02:03:04:05:06",
+    "metadata=",
+    "mpls,",
+    "é",
+    "\u{feff}",
+    "\u{a0}",
+    "4294967295",
+    "340282366920938463463374607431768211456",
+    "[[field]]\n",
+    "width = ",
+    "kind = ",
+    "\"exact\"\n",
+    "[",
+    "]",
+];
+
+/// Reads a text in every way.
+fn poke(text: &str, choice: &SchemaChoice) {
+    for skip_bad in [false, true] {
+        let options = ReadOptions {
+            skip_bad,
+            limit: 100,
+        };
+        for format in [None].into_iter().chain(RuleFormat::ALL.map(Some)) {
+            for choice in [None, Some(choice)] {
+                let _ = read_policy("f", text, format, choice, &options);
+            }
+        }
+        for expected in [false, true] {
+            let _ = read_trace("f", text, Some(choice), expected, &options);
+            let _ = read_trace("f", text, None, expected, &options);
+        }
+    }
+    let _ = read_schema("f", text);
+}
+
+/// For each part its rules' demands, the winning one first.
+fn ranked(policy: &Policy) -> Vec<(String, Vec<Vec<FieldMatch>>)> {
+    let part = |rules: &classyard::RuleSet| {
+        let order = rules.by_rank();
+        let demands = order.iter().map(|&i| rules.rule(i as usize).fields());
+        (rules.schema().name().to_owned(), demands.collect())
+    };
+    policy.parts().iter().map(part).collect()
+}
+
+#[test]
+fn a_readable_file_reads_as_it_looks() {
+    let text = "schema dual-5tuple\n\
+        # Staff may use the web.\n\
+        allow proto=tcp src=10.20.1.0/24 dst=10.20.2.80 dport=443 name=staff-web\n\
+        \"output:3,vlan\" proto=udp src=2001:db8::/32 dport=5000-5999   # video\n\
+        allow family=ipv6 proto=icmpv6\n\
+        drop name=default\n";
+    let loaded = read_policy("office", text, None, None, &ReadOptions::default()).unwrap();
+    assert!(loaded.notes.is_empty() && loaded.skipped.is_empty());
+    let policy = loaded.value;
+    let id = RuleId::from_index;
+    assert_eq!(policy.len(), 4);
+    assert_eq!(policy.rule_name(id(0)), Some("staff-web"));
+    assert_eq!(policy.rule(id(0)).count(), 1);
+    assert_eq!(policy.rule(id(1)).next().unwrap().0, PartId::from_index(1));
+    assert_eq!(policy.rule(id(2)).next().unwrap().0, PartId::from_index(1));
+    assert_eq!(policy.rule(id(3)).count(), 2);
+    let (_, first) = policy.rule(id(0)).next().unwrap();
+    assert_eq!(
+        first.to_string(),
+        "src=10.20.1.0/24 dst=10.20.2.80 dport=443 proto=tcp"
+    );
+    let (again, report, written) = trip(&policy, RuleFormat::Rules);
+    assert_eq!(said(&policy), said(&again));
+    assert!(report.is_exact());
+    assert_eq!(
+        written,
+        "schema dual-5tuple\n\
+         allow                     src=10.20.1.0/24  dst=10.20.2.80 dport=443       proto=tcp    name=staff-web\n\
+         output:3,vlan             src=2001:db8::/32                dport=5000-5999 proto=udp\n\
+         allow         family=ipv6                                                  proto=icmpv6\n\
+         drop                                                                                    name=default\n"
+    );
+}
+
+#[test]
+fn a_schema_may_come_from_the_caller_or_from_a_file_beside() {
+    let v4 = SchemaChoice::named("ipv4-5tuple").unwrap();
+    let options = ReadOptions::default();
+    let text = "allow dport=1\n";
+    let loaded = read_policy("f", text, Some(RuleFormat::Rules), Some(&v4), &options).unwrap();
+    assert_eq!(loaded.value.name(), "ipv4-5tuple");
+
+    let folder = std::env::temp_dir().join(format!("classyard-rules-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("deep")).unwrap();
+    let mut written = Vec::new();
+    write_schema(&forty_fields(), &mut written).unwrap();
+    std::fs::write(folder.join("deep/my schema.toml"), &written).unwrap();
+    let rules = folder.join("my.rules");
+    std::fs::write(
+        &rules,
+        "schema \"deep/my schema.toml\"\nallow f1.x=10.0.0.1\n",
+    )
+    .unwrap();
+    let policy = read_policy_file(&rules, None, None, &options)
+        .unwrap()
+        .value;
+    assert_eq!(policy.part(PartId::FIRST).schema(), &forty_fields());
+
+    std::fs::write(folder.join("deep/my schema.toml"), "name = 3\n[[field]]").unwrap();
+    let error = read_policy_file(&rules, None, None, &options)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("my schema.toml:1:8: `3`"), "{error}");
+    std::fs::remove_file(folder.join("deep/my schema.toml")).unwrap();
+    let error = read_policy_file(&rules, None, None, &options)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("my.rules:1:8: schema file `deep/my schema.toml`: "),
+        "{error}"
+    );
+
+    let trace = folder.join("trace");
+    std::fs::write(&trace, "1 2 3 4 5 6\n").unwrap();
+    let trace = read_trace_file(&trace, Some(&v4), true, &options)
+        .unwrap()
+        .value;
+    assert_eq!((trace.headers.len(), trace.expected.unwrap().len()), (1, 1));
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn halves_that_differ_become_two_rules() {
+    let mut policy = Policy::dual_stack();
+    let action = policy.action("allow");
+    let (v4, v6) = (PartId::FIRST, PartId::from_index(1));
+    let mut first = [FieldMatch::Any; 5];
+    let mut second = first;
+    first[3] = FieldMatch::Exact(80);
+    second[3] = FieldMatch::Exact(81);
+    let any = [FieldMatch::Any; 5];
+    policy
+        .add(
+            RuleId::from_index(0),
+            Priority(2),
+            action,
+            &[(v4, &first), (v6, &second)],
+        )
+        .unwrap();
+    policy
+        .add(
+            RuleId::from_index(1),
+            Priority(1),
+            action,
+            &[(v4, &any), (v6, &any)],
+        )
+        .unwrap();
+    let (again, report, text) = trip(&policy, RuleFormat::Rules);
+    assert_eq!(report.lines, 3);
+    assert!(!report.is_exact());
+    assert_eq!(report.notes[0].count, 1, "{report}");
+    assert_eq!(ranked(&policy), ranked(&again), "{text}");
+    assert_eq!(
+        again.ids().iter().map(|id| id.get()).collect::<Vec<_>>(),
+        [0, 2, 1]
+    );
+}
+
+#[test]
+fn classbench_reports_what_it_drops() {
+    let text = "schema dual-5tuple\n\
+        allow src=1.2.3.4 name=a priority=5 id=7\n\
+        match dst=::1     name=b priority=9\n\
+        drop priority=5\n";
+    let policy = read_policy("f", text, None, None, &ReadOptions::default())
+        .unwrap()
+        .value;
+    let (again, report, written) = trip(&policy, RuleFormat::Classbench);
+    assert_eq!(ranked(&policy), ranked(&again));
+    assert_eq!(
+        written,
+        "@0:0:0:0:0:0:0:0/0\t0:0:0:0:0:0:0:1/128\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n\
+         @0.0.0.0/0\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n\
+         @0:0:0:0:0:0:0:0/0\t0:0:0:0:0:0:0:0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n\
+         @1.2.3.4/32\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x00/0x00\t0x0000/0x0000\n"
+    );
+    assert_eq!(
+        report.to_string(),
+        "3 rules written as 4 lines\n\
+         2 rule names dropped: the format has none\n\
+         the actions of 2 rules dropped: the format has none\n\
+         3 rules ranked by the order of lines instead of a priority of their own\n\
+         3 rules on another line than their place in the policy, as the first line wins\n\
+         1 rule id dropped: rules are numbered by their lines\n\
+         1 rule without an address written as two lines, one for IPv4 and one for IPv6"
+    );
+    let openflow = Policy::single(&Schema::openflow15());
+    let error = write_policy(&openflow, RuleFormat::Classbench, &mut Vec::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "rules of schema `openflow15` cannot be written as classbench; it takes ipv4-5tuple, ipv6-5tuple and dual-5tuple"
+    );
+}
+
+#[test]
+fn classbench_notes_what_it_ignores() {
+    let line = "@1.2.3.4/32\t1.2.3.4/32\t0 : 1\t0 : 1\t0x06/0xFF";
+    let text = format!(
+        "{line}\t0x1000/0x1000\n{line}\t0x1000/0x0000\n{line}\t0x0/0x0\t17\r\n{line}\n@::1/128 ::/0 0:0 1:1 0x0/0x0"
+    );
+    let loaded = read_policy("f", &text, None, None, &ReadOptions::default()).unwrap();
+    assert_eq!(loaded.value.name(), Policy::DUAL_STACK);
+    assert_eq!(loaded.value.len(), 5);
+    assert_eq!(
+        loaded.notes,
+        [
+            "1 rule demands TCP flags, which are no part of the five fields; the demand was dropped",
+            "1 rule has columns beyond the flags; they were ignored",
+        ]
+    );
+}

@@ -1,0 +1,300 @@
+//! What a rule demands of one field, as text: `*`, a value, `v/len`, `lo-hi`,
+//! `value&mask`.
+
+use std::fmt::Write as _;
+
+use classyard::schema::Field;
+use classyard::{FieldMatch, MatchKind, ValueFormat};
+
+use super::Fault;
+use super::text::{decimal, quoted};
+
+/// Reads what a rule demands of a field.
+///
+/// The form is recognised by its sign: `&` a mask, `/` a prefix, `-` a range.
+/// No value is written with one of these. Whether the field's kind takes the
+/// form is for the caller to find out by adding the rule; but numbers that do
+/// not fit are found here, where their place in the line is known.
+pub(super) fn parse_match<'t>(text: &'t str, field: &Field) -> Result<FieldMatch, Fault<'t>> {
+    if text == "*" {
+        return Ok(FieldMatch::Any);
+    }
+    if let Some((value, mask)) = text.split_once('&') {
+        return Ok(FieldMatch::Ternary {
+            value: parse_value(value, field)?,
+            mask: parse_value(mask, field)?,
+        });
+    }
+    if let Some((value, length)) = text.split_once('/') {
+        return Ok(FieldMatch::Prefix {
+            value: parse_value(value, field)?,
+            length: parse_length(length, field.width())?,
+        });
+    }
+    if let Some((low, high)) = text.split_once('-') {
+        let ends = (parse_value(low, field)?, parse_value(high, field)?);
+        if ends.0 > ends.1 {
+            return Err(inverted(text));
+        }
+        return Ok(FieldMatch::Range {
+            low: ends.0,
+            high: ends.1,
+        });
+    }
+    parse_value(text, field).map(FieldMatch::Exact)
+}
+
+/// The fault of a range that ends before it begins.
+pub(super) fn inverted(range: &str) -> Fault<'_> {
+    Fault::new(
+        range,
+        format!("the range {} is inverted", quoted(range)),
+        "the lower end first",
+    )
+}
+
+/// Reads a prefix length.
+pub(super) fn parse_length(text: &str, width: u32) -> Result<u32, Fault<'_>> {
+    match decimal::<u32>(text) {
+        Some(length) if length <= width => Ok(length),
+        Some(length) => Err(Fault::new(
+            text,
+            format!("prefix length /{length} is longer than the field's {width} bits"),
+            format!("a length of 0 to {width}"),
+        )),
+        None => Err(Fault::new(
+            text,
+            format!("{} is no prefix length", quoted(text)),
+            format!("a length of 0 to {width}"),
+        )),
+    }
+}
+
+/// Reads one value that fits a field.
+pub(super) fn parse_value<'t>(text: &'t str, field: &Field) -> Result<u128, Fault<'t>> {
+    match field.format().parse(text) {
+        Some(value) if value <= field.max_value() => Ok(value),
+        Some(_) => Err(too_large(text, field.name(), field.width())),
+        None if text.is_empty() => Err(Fault::new(
+            text,
+            format!("`{}` has no value here", field.name()),
+            field.format().expectation(),
+        )),
+        None => Err(Fault::new(
+            text,
+            format!("{} is no value of `{}`", quoted(text), field.name()),
+            field.format().expectation(),
+        )),
+    }
+}
+
+/// The fault of a number that its field cannot hold.
+pub(super) fn too_large<'t>(text: &'t str, field: &str, width: u32) -> Fault<'t> {
+    let largest = u128::MAX >> (128 - width.clamp(1, 128));
+    Fault::new(
+        text,
+        format!(
+            "{} does not fit in the {width} bits of `{field}`",
+            quoted(text)
+        ),
+        format!("at most {largest}"),
+    )
+}
+
+/// Writes what a rule demands of a field, so that [`parse_match`] reads it back.
+pub(super) fn write_match(out: &mut String, field: &Field, wanted: &FieldMatch) {
+    let format = field.format();
+    // Writing to a String cannot fail.
+    let _ = match *wanted {
+        FieldMatch::Any => write!(out, "*"),
+        FieldMatch::Exact(value) => write!(out, "{}", format.display(value)),
+        FieldMatch::Prefix { value, length } => {
+            write!(out, "{}/{length}", format.display(value))
+        }
+        FieldMatch::Range { low, high } => {
+            write!(out, "{}-{}", format.display(low), format.display(high))
+        }
+        FieldMatch::Ternary { value, mask } => match prefix_length(mask, field.width()) {
+            Some(length) if is_address(format) => {
+                write!(out, "{}/{length}", format.display(value))
+            }
+            _ if is_address(format) => {
+                write!(out, "{}&{}", format.display(value), format.display(mask))
+            }
+            _ => write!(out, "{value:#x}&{mask:#x}"),
+        },
+    };
+}
+
+fn is_address(format: ValueFormat) -> bool {
+    matches!(
+        format,
+        ValueFormat::Ipv4 | ValueFormat::Ipv6 | ValueFormat::Mac
+    )
+}
+
+/// The number of leading ones of a mask that has no other ones.
+pub(super) fn prefix_length(mask: u128, width: u32) -> Option<u32> {
+    let full = u128::MAX >> (128 - width.clamp(1, 128));
+    let free = full & !mask;
+    (mask <= full && free & free.wrapping_add(1) == 0).then(|| mask.count_ones())
+}
+
+/// Whether a field's kind has room for a match; the same judgement that adding
+/// the rule makes.
+pub(super) fn kind_takes(field: &Field, wanted: &FieldMatch) -> bool {
+    let full = field.max_value();
+    let prefix = |mask| prefix_length(mask, field.width());
+    match (field.kind(), *wanted) {
+        (MatchKind::Ternary, FieldMatch::Range { low, high }) => range_is_prefix(low, high),
+        (MatchKind::Ternary, _) | (_, FieldMatch::Any | FieldMatch::Exact(_)) => true,
+        (MatchKind::Range, FieldMatch::Ternary { mask, .. })
+        | (MatchKind::Prefix, FieldMatch::Ternary { mask, .. }) => prefix(mask).is_some(),
+        (MatchKind::Range, _) | (MatchKind::Prefix, FieldMatch::Prefix { .. }) => true,
+        (MatchKind::Prefix, FieldMatch::Range { low, high }) => range_is_prefix(low, high),
+        (MatchKind::Exact, FieldMatch::Prefix { length, .. }) => {
+            length == 0 || length == field.width()
+        }
+        (MatchKind::Exact, FieldMatch::Range { low, high }) => {
+            low == high || (low == 0 && high == full)
+        }
+        (MatchKind::Exact, FieldMatch::Ternary { mask, .. }) => mask == 0 || mask == full,
+    }
+}
+
+fn range_is_prefix(low: u128, high: u128) -> bool {
+    let free = low ^ high;
+    free & free.wrapping_add(1) == 0 && low & free == 0
+}
+
+/// The fault of a form that the field's kind does not take.
+pub(super) fn wrong_kind<'t>(text: &'t str, field: &Field) -> Fault<'t> {
+    let expected = match field.kind() {
+        MatchKind::Exact => "one value or `*`",
+        MatchKind::Prefix => "one value, a prefix such as VALUE/LENGTH, or `*`",
+        MatchKind::Range => "one value, a range such as LOW-HIGH, a prefix, or `*`",
+        MatchKind::Ternary => "one value, a prefix, a mask such as VALUE&MASK, or `*`",
+    };
+    Fault::new(
+        text,
+        format!(
+            "{} is no {} match, which is all that `{}` takes",
+            quoted(text),
+            field.kind(),
+            field.name()
+        ),
+        expected,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use classyard::{ActionId, Priority, Rule, RuleId, Schema};
+
+    #[test]
+    fn every_form_is_read_and_written_back() {
+        let cases = [
+            (ValueFormat::Decimal, 16, "*", "*"),
+            (ValueFormat::Decimal, 16, "80", "80"),
+            (ValueFormat::Decimal, 16, "0x50", "80"),
+            (ValueFormat::Decimal, 16, "80-89", "80-89"),
+            (ValueFormat::Decimal, 16, "0x40/12", "64/12"),
+            (ValueFormat::Decimal, 16, "1&3", "0x1&0x3"),
+            (ValueFormat::Ipv4, 32, "10.0.0.0/8", "10.0.0.0/8"),
+            (
+                ValueFormat::Ipv4,
+                32,
+                "10.0.0.1-10.0.0.9",
+                "10.0.0.1-10.0.0.9",
+            ),
+            (ValueFormat::Ipv4, 32, "10.0.0.0&255.0.0.0", "10.0.0.0/8"),
+            (
+                ValueFormat::Ipv4,
+                32,
+                "10.0.0.1&255.0.0.255",
+                "10.0.0.1&255.0.0.255",
+            ),
+            (ValueFormat::Ipv6, 128, "2001:db8::/32", "2001:db8::/32"),
+            (
+                ValueFormat::Mac,
+                48,
+                "01:00:00:00:00:00&01:00:00:00:00:00",
+                "01:00:00:00:00:00&01:00:00:00:00:00",
+            ),
+            (ValueFormat::IpProtocol, 8, "tcp", "tcp"),
+            (ValueFormat::IpProtocol, 8, "6", "tcp"),
+        ];
+        for (format, width, text, expected) in cases {
+            let field = Field::new("f", width, MatchKind::Ternary).with_format(format);
+            let mut written = String::new();
+            let wanted = parse_match(text, &field).unwrap_or_else(|f| panic!("{text}: {f:?}"));
+            write_match(&mut written, &field, &wanted);
+            assert_eq!(written, expected);
+            assert!(parse_match(&written, &field).is_ok());
+        }
+    }
+
+    #[test]
+    fn faults_point_at_the_number() {
+        let field = Field::new("f", 8, MatchKind::Range);
+        for (text, part, found) in [
+            ("300", "300", "does not fit"),
+            ("1-300", "300", "does not fit"),
+            ("9-8", "9-8", "inverted"),
+            ("1/9", "9", "longer"),
+            ("1/x", "x", "no prefix length"),
+            ("1&999", "999", "does not fit"),
+            ("abc", "abc", "no value of `f`"),
+            ("", "", "has no value"),
+            ("1-", "", "has no value"),
+            (
+                "99999999999999999999999999999999999999999",
+                "99999999999999999999999999999999999999999",
+                "no value",
+            ),
+        ] {
+            let fault = parse_match(text, &field).unwrap_err();
+            assert_eq!(fault.part, part);
+            assert!(fault.found.contains(found), "{text}: {}", fault.found);
+        }
+    }
+
+    /// The judgement made here, to point at the right column, is the core's.
+    #[test]
+    fn kinds_are_judged_as_the_core_judges() {
+        let kinds = [
+            MatchKind::Exact,
+            MatchKind::Prefix,
+            MatchKind::Range,
+            MatchKind::Ternary,
+        ];
+        let mut cases = vec![FieldMatch::Any];
+        for a in 0..16 {
+            cases.push(FieldMatch::Exact(a));
+            for b in 0..16 {
+                cases.push(FieldMatch::Ternary { value: a, mask: b });
+                if a <= b {
+                    cases.push(FieldMatch::Range { low: a, high: b });
+                }
+                if b <= 4 {
+                    let length = u32::try_from(b).unwrap();
+                    cases.push(FieldMatch::Prefix { value: a, length });
+                }
+            }
+        }
+        for kind in kinds {
+            let field = Field::new("f", 4, kind);
+            let schema = Schema::new("t", vec![field.clone()]).unwrap();
+            for wanted in &cases {
+                let id = RuleId::from_index(0);
+                let rule = Rule::new(&schema, id, Priority(0), ActionId(0), &[*wanted]);
+                assert_eq!(
+                    rule.is_ok(),
+                    kind_takes(&field, wanted),
+                    "{kind} {wanted:?}"
+                );
+            }
+        }
+    }
+}

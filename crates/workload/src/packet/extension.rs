@@ -1,0 +1,120 @@
+//! IPv6 extension headers (RFC 8200 section 4, RFC 4302).
+//!
+//! [`Extension::split`] is the only check: it answers whether a protocol
+//! number is an extension header at all, and if so takes it off. The values it
+//! returns are plain.
+//!
+//! Hop-by-hop options, routing, destination options, fragment and
+//! authentication headers are walked through. ESP is where every reader must
+//! stop. Mobility, HIP and Shim6 are not walked through: they are protocols of
+//! their own to rules.
+
+use super::{Anomaly, Fragment};
+
+/// Hop-by-hop options.
+pub const HOP_BY_HOP: u8 = 0;
+/// Routing.
+pub const ROUTING: u8 = 43;
+/// Fragment.
+pub const FRAGMENT: u8 = 44;
+/// Authentication.
+pub const AUTHENTICATION: u8 = 51;
+/// Nothing follows.
+pub const NO_NEXT: u8 = 59;
+/// Destination options.
+pub const DESTINATION: u8 = 60;
+
+/// Whether the parser walks through headers of that protocol number.
+#[inline]
+#[must_use]
+pub fn is_extension(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION
+    )
+}
+
+/// What an extension header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension {
+    /// The protocol of what follows.
+    pub next: u8,
+    /// Offset in units of 8 bytes, and whether more fragments follow; for
+    /// fragment headers only.
+    pub fragment: Option<(u16, bool)>,
+}
+
+impl Extension {
+    /// Which part of a packet this is, if the header says so.
+    #[inline]
+    #[must_use]
+    pub fn fragment_kind(self) -> Option<Fragment> {
+        self.fragment
+            .map(|(offset, more)| Fragment::new(offset, more))
+    }
+
+    /// The extension header of that protocol number at the start of these
+    /// bytes, and what follows it.
+    ///
+    /// # Errors
+    /// [`Anomaly::TruncatedExtension`].
+    #[inline]
+    pub fn split(protocol: u8, bytes: &[u8]) -> Result<(Extension, &[u8]), Anomaly> {
+        let Some(&[next, length, high, low, ..]) = bytes.first_chunk::<8>() else {
+            return Err(Anomaly::TruncatedExtension);
+        };
+        let (length, fragment) = match protocol {
+            FRAGMENT => {
+                let field = u16::from_be_bytes([high, low]);
+                (8, Some((field >> 3, field & 1 == 1)))
+            }
+            AUTHENTICATION => ((usize::from(length) + 2) * 4, None),
+            _ => ((usize::from(length) + 1) * 8, None),
+        };
+        match bytes.get(length..) {
+            Some(rest) => Ok((Extension { next, fragment }, rest)),
+            None => Err(Anomaly::TruncatedExtension),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_headers_off() {
+        let mut bytes = [0; 25];
+        bytes[..4].copy_from_slice(&[6, 1, 0x12, 0x39]);
+        let plain = |next| Extension {
+            next,
+            fragment: None,
+        };
+        let rest = |protocol| {
+            let (header, rest) = Extension::split(protocol, &bytes).unwrap();
+            (header, rest.len())
+        };
+        assert_eq!(rest(HOP_BY_HOP), (plain(6), 9));
+        assert_eq!(rest(DESTINATION), (plain(6), 9));
+        assert_eq!(rest(ROUTING), (plain(6), 9));
+        assert_eq!(rest(AUTHENTICATION), (plain(6), 13));
+        let (fragment, left) = rest(FRAGMENT);
+        assert_eq!((fragment.fragment, left), (Some((0x247, true)), 17));
+        assert_eq!(fragment.fragment_kind(), Some(Fragment::Later));
+    }
+
+    #[test]
+    fn too_short_is_an_anomaly() {
+        let bytes = [6, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for length in 0..16 {
+            let bytes = &bytes[..length.min(15)];
+            assert_eq!(
+                Extension::split(ROUTING, bytes),
+                Err(Anomaly::TruncatedExtension)
+            );
+        }
+        assert!(Extension::split(FRAGMENT, &bytes[..8]).is_ok());
+        assert!(Extension::split(AUTHENTICATION, &bytes[..12]).is_ok());
+        assert!(Extension::split(AUTHENTICATION, &bytes[..11]).is_err());
+    }
+}

@@ -1,0 +1,58 @@
+//! Loopback captures of the BSDs: four bytes of address family, then the
+//! packet.
+//!
+//! [`split`] is the only check.
+
+use super::LinkType;
+
+/// The length of the header.
+pub const LENGTH: usize = 4;
+
+/// The address family, and what follows it.
+///
+/// The family of [`LinkType::Null`] is in the byte order of the machine that
+/// captured, which the file does not tell; no family needs more than 16 bits,
+/// so the order that makes it small is the right one.
+#[inline]
+#[must_use]
+pub fn split(frame: &[u8], link: LinkType) -> Option<(u32, &[u8])> {
+    let (header, rest) = frame.split_first_chunk::<LENGTH>()?;
+    let family = u32::from_be_bytes(*header);
+    if link == LinkType::Null && family > 0xffff {
+        Some((family.swap_bytes(), rest))
+    } else {
+        Some((family, rest))
+    }
+}
+
+/// Whether the family is IPv4's; all systems agree on it.
+#[inline]
+#[must_use]
+pub fn is_ipv4(family: u32) -> bool {
+    family == 2
+}
+
+/// Whether the family is IPv6's: Linux 10, Windows 23, NetBSD and OpenBSD 24,
+/// FreeBSD 28, macOS 30.
+#[inline]
+#[must_use]
+pub fn is_ipv6(family: u32) -> bool {
+    matches!(family, 10 | 23 | 24 | 28 | 30)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_family_is_read_in_either_byte_order() {
+        let big = [0, 0, 0, 30, 0x60];
+        let little = [2, 0, 0, 0, 0x45];
+        assert_eq!(split(&big, LinkType::Null), Some((30, &[0x60][..])));
+        assert_eq!(split(&big, LinkType::Loopback), Some((30, &[0x60][..])));
+        assert_eq!(split(&little, LinkType::Null), Some((2, &[0x45][..])));
+        let (family, _) = split(&little, LinkType::Loopback).unwrap();
+        assert!(!is_ipv4(family) && !is_ipv6(family));
+        assert_eq!(split(&[0, 0, 0], LinkType::Null), None);
+    }
+}

@@ -1,0 +1,326 @@
+//! What the parser found out about a packet, and the headers it makes.
+
+use std::fmt;
+
+use super::{Anomalies, icmp, sctp, tcp, udp};
+
+/// What a packet is. Every packet is exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Kind {
+    /// IPv4, and all of its five-tuple is known.
+    Ipv4,
+    /// IPv6, and all of its five-tuple is known.
+    Ipv6,
+    /// IPv4 whose five-tuple is not known: cut short or malformed.
+    Ipv4Incomplete,
+    /// IPv6 whose five-tuple is not known: cut short or malformed.
+    Ipv6Incomplete,
+    /// ARP.
+    Arp,
+    /// MPLS around something that is not IP.
+    Mpls,
+    /// An IEEE 802.3 frame without an EtherType: spanning tree and the like.
+    Llc,
+    /// Another EtherType or address family.
+    OtherNetwork,
+    /// Cut short or malformed before it says what it is.
+    Unreadable,
+    /// A frame of a link type that the parser does not know.
+    UnknownLink,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 10] = [
+        Kind::Ipv4,
+        Kind::Ipv6,
+        Kind::Ipv4Incomplete,
+        Kind::Ipv6Incomplete,
+        Kind::Arp,
+        Kind::Mpls,
+        Kind::Llc,
+        Kind::OtherNetwork,
+        Kind::Unreadable,
+        Kind::UnknownLink,
+    ];
+
+    /// A short name, as in reports: `ipv4-incomplete`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Ipv4 => "ipv4",
+            Kind::Ipv6 => "ipv6",
+            Kind::Ipv4Incomplete => "ipv4-incomplete",
+            Kind::Ipv6Incomplete => "ipv6-incomplete",
+            Kind::Arp => "arp",
+            Kind::Mpls => "mpls-other",
+            Kind::Llc => "llc",
+            Kind::OtherNetwork => "other-network",
+            Kind::Unreadable => "unreadable",
+            Kind::UnknownLink => "unknown-link",
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+/// Which part of a packet an IP packet carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Fragment {
+    /// All of it. (A fragment that is first and last at once counts as none.)
+    #[default]
+    Whole,
+    /// The first fragment of several: it has the transport header.
+    First,
+    /// A later one: it has no transport header.
+    Later,
+}
+
+impl Fragment {
+    /// From the offset (in whatever unit) and the more-fragments flag.
+    #[inline]
+    #[must_use]
+    pub fn new(offset: u16, more: bool) -> Fragment {
+        match (offset, more) {
+            (0, false) => Fragment::Whole,
+            (0, true) => Fragment::First,
+            _ => Fragment::Later,
+        }
+    }
+}
+
+/// The protocols above IP that the parser tells apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Transport {
+    /// TCP, with ports.
+    Tcp,
+    /// UDP, with ports.
+    Udp,
+    /// SCTP, with ports.
+    Sctp,
+    /// ICMP in IPv4.
+    Icmp,
+    /// ICMPv6 in IPv6.
+    Icmpv6,
+    /// Any other protocol.
+    Other,
+}
+
+impl Transport {
+    /// All of them.
+    pub const ALL: [Transport; 6] = [
+        Transport::Tcp,
+        Transport::Udp,
+        Transport::Sctp,
+        Transport::Icmp,
+        Transport::Icmpv6,
+        Transport::Other,
+    ];
+
+    /// The transport of a protocol number; ICMP counts as such only in its own
+    /// version of IP.
+    #[inline]
+    #[must_use]
+    pub fn of(family: Family, protocol: u8) -> Transport {
+        match (protocol, family) {
+            (tcp::PROTOCOL, _) => Transport::Tcp,
+            (udp::PROTOCOL, _) => Transport::Udp,
+            (sctp::PROTOCOL, _) => Transport::Sctp,
+            (icmp::PROTOCOL, Family::V4) => Transport::Icmp,
+            (icmp::PROTOCOL_V6, Family::V6) => Transport::Icmpv6,
+            _ => Transport::Other,
+        }
+    }
+
+    /// Whether its header begins with two ports.
+    #[must_use]
+    pub fn has_ports(self) -> bool {
+        matches!(self, Transport::Tcp | Transport::Udp | Transport::Sctp)
+    }
+
+    /// A short name, as in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Transport::Tcp => "tcp",
+            Transport::Udp => "udp",
+            Transport::Sctp => "sctp",
+            Transport::Icmp => "icmp",
+            Transport::Icmpv6 => "icmpv6",
+            Transport::Other => "other-protocol",
+        }
+    }
+}
+
+/// What the parser found out about one packet.
+///
+/// Fields that the packet does not have, or that were cut off, are 0 or
+/// `None`. [`Parsed::kind`] says whether the five-tuple is complete; use
+/// [`Parsed::ipv4_5tuple`] and its siblings, which mind that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Parsed {
+    /// What the packet is.
+    pub kind: Kind,
+    /// What is odd about it.
+    pub anomalies: Anomalies,
+    /// Source address of the Ethernet header.
+    pub eth_src: u64,
+    /// Destination address of the Ethernet header.
+    pub eth_dst: u64,
+    /// The EtherType after all VLAN tags; that of the IP version on links
+    /// without one; [`NO_TYPE`](super::ethernet::NO_TYPE) for IEEE 802.3
+    /// frames. `None` when it is not known.
+    pub eth_type: Option<u16>,
+    /// The number of VLAN tags.
+    pub vlan_tags: u8,
+    /// The VLAN's number in the outermost tag.
+    pub vlan_vid: u16,
+    /// The priority in the outermost tag.
+    pub vlan_pcp: u8,
+    /// The number of MPLS labels.
+    pub mpls_labels: u8,
+    /// The outermost MPLS label.
+    pub mpls_label: u32,
+    /// The traffic class of the outermost MPLS label.
+    pub mpls_tc: u8,
+    /// The version of the IP header, if there is one that can be read.
+    pub family: Option<Family>,
+    /// Source address of the IP header, or the sender's of ARP. An IPv4
+    /// address is in the low 32 bits.
+    pub src: u128,
+    /// Destination address of the IP header, or the target's of ARP.
+    pub dst: u128,
+    /// The protocol after all extension headers that could be walked; `None`
+    /// when the walk did not reach its end.
+    pub proto: Option<u8>,
+    /// The differentiated services code point.
+    pub dscp: u8,
+    /// Whether there are IPv4 options or IPv6 extension headers.
+    pub options: bool,
+    /// Which part of a packet this is.
+    pub fragment: Fragment,
+    /// The ports of TCP, UDP and SCTP.
+    pub ports: Option<(u16, u16)>,
+    /// Type and code of ICMP and ICMPv6.
+    pub icmp: Option<(u8, u8)>,
+    /// The operation of ARP.
+    pub arp_operation: Option<u16>,
+}
+
+impl Parsed {
+    pub(super) const UNREADABLE: Parsed = Parsed {
+        kind: Kind::Unreadable,
+        anomalies: Anomalies::NONE,
+        eth_src: 0,
+        eth_dst: 0,
+        eth_type: None,
+        vlan_tags: 0,
+        vlan_vid: 0,
+        vlan_pcp: 0,
+        mpls_labels: 0,
+        mpls_label: 0,
+        mpls_tc: 0,
+        family: None,
+        src: 0,
+        dst: 0,
+        proto: None,
+        dscp: 0,
+        options: false,
+        fragment: Fragment::Whole,
+        ports: None,
+        icmp: None,
+        arp_operation: None,
+    };
+
+    /// The header for the `ipv4-5tuple` schema: source, destination, source
+    /// port, destination port, protocol. `None` unless the packet is IPv4 with
+    /// a five-tuple that is known as a whole.
+    ///
+    /// Packets without ports have 0 for both: see the [module](super) docs.
+    #[inline]
+    #[must_use]
+    pub fn ipv4_5tuple(&self) -> Option<[u128; 5]> {
+        (self.kind == Kind::Ipv4).then(|| self.five_tuple())
+    }
+
+    /// The header for the `ipv6-5tuple` schema; like [`Parsed::ipv4_5tuple`].
+    #[inline]
+    #[must_use]
+    pub fn ipv6_5tuple(&self) -> Option<[u128; 5]> {
+        (self.kind == Kind::Ipv6).then(|| self.five_tuple())
+    }
+
+    fn five_tuple(&self) -> [u128; 5] {
+        let (sport, dport) = self.ports.unwrap_or((0, 0));
+        [
+            self.src,
+            self.dst,
+            u128::from(sport),
+            u128::from(dport),
+            u128::from(self.proto.unwrap_or(0)),
+        ]
+    }
+
+    /// The header for the `openflow15` schema; `in_port` is the port that the
+    /// packet came in by. `None` only when not even the EtherType is known.
+    ///
+    /// What the packet lacks is 0. See the [module](super) docs for ICMP, ARP,
+    /// IPv6 and links without an Ethernet header.
+    #[inline]
+    #[must_use]
+    pub fn openflow15(&self, in_port: u32) -> Option<[u128; 15]> {
+        let eth_type = self.eth_type?;
+        let (src, dst) = match self.family {
+            Some(Family::V6) => (0, 0),
+            Some(Family::V4) | None => (self.src, self.dst),
+        };
+        let proto = match self.arp_operation {
+            Some(operation) => operation & 0xff,
+            None => u16::from(self.proto.unwrap_or(0)),
+        };
+        let (sport, dport) = match (self.ports, self.icmp) {
+            (Some(ports), _) => ports,
+            (None, Some((kind, code))) => (u16::from(kind), u16::from(code)),
+            (None, None) => (0, 0),
+        };
+        Some([
+            u128::from(in_port),
+            0,
+            u128::from(self.eth_src),
+            u128::from(self.eth_dst),
+            u128::from(eth_type),
+            u128::from(self.vlan_vid),
+            u128::from(self.vlan_pcp),
+            u128::from(self.mpls_label),
+            u128::from(self.mpls_tc),
+            src,
+            dst,
+            u128::from(proto),
+            u128::from(self.dscp),
+            u128::from(sport),
+            u128::from(dport),
+        ])
+    }
+
+    /// The protocol above IP, if it is known.
+    #[inline]
+    #[must_use]
+    pub fn transport(&self) -> Option<Transport> {
+        Some(Transport::of(self.family?, self.proto?))
+    }
+}

@@ -1,0 +1,44 @@
+//! TCP headers (RFC 9293). Only what the header's length says is checked here;
+//! the ports are read by [`ports`](super::ports::ports).
+
+use super::Anomaly;
+
+/// The protocol number of TCP.
+pub const PROTOCOL: u8 = 6;
+
+/// The length of a header without options.
+pub const LENGTH: usize = 20;
+
+/// What is odd about the header at the start of these bytes, of which the
+/// ports are known to be there.
+#[inline]
+#[must_use]
+pub fn check(payload: &[u8]) -> Option<Anomaly> {
+    let Some(header) = payload.first_chunk::<LENGTH>() else {
+        return Some(Anomaly::TruncatedTcp);
+    };
+    let length = usize::from(header[12] >> 4) * 4;
+    if length < LENGTH {
+        Some(Anomaly::BadTcpOffset)
+    } else if length > payload.len() {
+        Some(Anomaly::TruncatedTcp)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_the_data_offset() {
+        let mut header = [0; 24];
+        header[12] = 0x60;
+        assert_eq!(check(&header), None);
+        assert_eq!(check(&header[..23]), Some(Anomaly::TruncatedTcp));
+        assert_eq!(check(&header[..19]), Some(Anomaly::TruncatedTcp));
+        header[12] = 0x40;
+        assert_eq!(check(&header), Some(Anomaly::BadTcpOffset));
+    }
+}

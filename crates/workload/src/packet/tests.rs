@@ -1,0 +1,829 @@
+//! Tests of the whole way through a packet.
+
+mod stack;
+
+use classyard::{KeyVec, Schema};
+use etherparse::{NetSlice, SlicedPacket, TransportSlice};
+use proptest::prelude::*;
+
+use super::*;
+use stack::{Extension, Net, Stack, Upper};
+
+const LINKS: [LinkType; 9] = [
+    LinkType::Ethernet,
+    LinkType::RawIp,
+    LinkType::Ipv4,
+    LinkType::Ipv6,
+    LinkType::LinuxCooked,
+    LinkType::LinuxCooked2,
+    LinkType::Null,
+    LinkType::Loopback,
+    LinkType::Other(127),
+];
+
+fn v4(upper: Upper) -> Net {
+    Net::V4 {
+        src: 0xc000_0201,
+        dst: 0xc633_6402,
+        dscp: 46,
+        option_words: 0,
+        offset: 0,
+        more: false,
+        upper,
+    }
+}
+
+fn v6(extensions: Vec<Extension>, upper: Upper) -> Net {
+    Net::V6 {
+        src: 0x2001_0db8_0000_0001_0000_0000_0000_0007,
+        dst: 0x2001_0db8_0000_0002_0000_0000_0000_0009,
+        dscp: 10,
+        extensions,
+        upper,
+    }
+}
+
+fn v4_with(options: u8, fragment: (u16, bool), upper: Upper) -> Net {
+    Net::V4 {
+        src: 0x0a00_0001,
+        dst: 0x0a00_0002,
+        dscp: 0,
+        option_words: options,
+        offset: fragment.0,
+        more: fragment.1,
+        upper,
+    }
+}
+
+/// One frame for everything that the parser knows.
+fn stacks() -> Vec<Stack> {
+    use Extension::{Authentication, Destination, Fragment, HopByHop, Routing};
+    let tcp = || Upper::Tcp(40_000, 443, 3);
+    let udp = || Upper::Udp(53, 5353);
+    let nets = vec![
+        v4(tcp()),
+        v4(udp()),
+        v4(Upper::Sctp(1, 2)),
+        v4(Upper::Icmp(8, 0)),
+        v4(Upper::Other(47, vec![0, 0, 8, 0])),
+        v4(Upper::Other(50, vec![9; 16])),
+        v4(Upper::Other(51, vec![6, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2])),
+        v4(Upper::Other(58, vec![])),
+        v4_with(10, (0, false), tcp()),
+        v4_with(1, (0, true), udp()),
+        v4_with(0, (185, true), udp()),
+        v4_with(0, (370, false), tcp()),
+        v6(vec![], tcp()),
+        v6(vec![], udp()),
+        v6(vec![], Upper::Sctp(9, 10)),
+        v6(vec![], Upper::Icmp(135, 0)),
+        v6(vec![], Upper::Other(59, vec![])),
+        v6(vec![HopByHop(0)], Upper::Icmp(143, 0)),
+        v6(vec![HopByHop(1), Routing(2), Destination(0)], tcp()),
+        v6(vec![Authentication(4)], udp()),
+        v6(vec![Fragment(0, true)], udp()),
+        v6(vec![Fragment(0, false)], udp()),
+        v6(vec![Fragment(181, true)], udp()),
+        v6(vec![HopByHop(0), Fragment(362, false)], tcp()),
+        v6(vec![Fragment(0, true), Destination(0)], tcp()),
+        v6(vec![Destination(0)], Upper::Other(50, vec![1; 8])),
+        Net::Arp {
+            operation: 2,
+            sender: 0xc000_0201,
+            target: 0xc000_0209,
+        },
+        Net::Other(0x88cc, vec![2, 7, 4]),
+    ];
+    let mut all = Vec::new();
+    for net in nets {
+        let plain = Stack::ethernet(net);
+        let tagged = Stack {
+            tags: vec![(0x8100, 30, 5)],
+            ..plain.clone()
+        };
+        let stacked = Stack {
+            tags: vec![(0x88a8, 100, 1), (0x8100, 0xfff, 7), (0x9100, 3, 0)],
+            padding: 7,
+            ..plain.clone()
+        };
+        let cooked = |link| Stack {
+            link,
+            ..tagged.clone()
+        };
+        all.extend([
+            cooked(LinkType::LinuxCooked),
+            cooked(LinkType::LinuxCooked2),
+            stacked,
+            tagged.clone(),
+        ]);
+        if matches!(plain.net, Net::V4 { .. } | Net::V6 { .. }) {
+            let own = match plain.net {
+                Net::V4 { .. } => LinkType::Ipv4,
+                _ => LinkType::Ipv6,
+            };
+            for link in [LinkType::RawIp, LinkType::Null, LinkType::Loopback, own] {
+                all.push(Stack {
+                    link,
+                    ..plain.clone()
+                });
+            }
+            all.push(Stack {
+                labels: vec![(0xfffff, 7), (16, 0)],
+                ..tagged
+            });
+        }
+        all.push(plain);
+    }
+    all
+}
+
+fn expected_kind(stack: &Stack) -> Kind {
+    match stack.net {
+        Net::V4 { .. } => Kind::Ipv4,
+        Net::V6 { .. } => Kind::Ipv6,
+        Net::Arp { .. } => Kind::Arp,
+        Net::Other(..) => Kind::OtherNetwork,
+    }
+}
+
+fn check(stack: &Stack) {
+    let frame = stack.bytes();
+    let parsed = parse(&frame, stack.link);
+    assert_eq!(parsed.kind, expected_kind(stack), "{stack:?}: {parsed:?}");
+    let odd = match stack.net {
+        Net::Other(..) => vec![Anomaly::UnknownEthertype],
+        _ => vec![],
+    };
+    assert_eq!(
+        parsed.anomalies.iter().collect::<Vec<_>>(),
+        odd,
+        "{stack:?}"
+    );
+    assert_eq!(parsed.fragment, stack.net.fragment(), "{stack:?}");
+    assert_eq!(parsed.vlan_tags as usize, stack.tags.len());
+    assert_eq!(parsed.mpls_labels as usize, stack.labels.len());
+    let tuples = (parsed.ipv4_5tuple(), parsed.ipv6_5tuple());
+    let tuple = stack.five_tuple();
+    match parsed.kind {
+        Kind::Ipv4 => assert_eq!(tuples, (tuple, None), "{stack:?}"),
+        Kind::Ipv6 => assert_eq!(tuples, (None, tuple), "{stack:?}"),
+        _ => assert_eq!(tuples, (None, None)),
+    }
+    assert_eq!(
+        parsed.openflow15(7),
+        Some(stack.openflow15(7)),
+        "{stack:?}: {parsed:?}"
+    );
+}
+
+/// What holds for a frame that was cut off somewhere.
+fn check_cut(stack: &Stack, frame: &[u8], length: usize) {
+    let whole = parse(frame, stack.link);
+    let cut = parse(&frame[..length], stack.link);
+    let context = || format!("{length} of {} bytes of {stack:?}: {cut:?}", frame.len());
+    // A five-tuple that is known is the right one.
+    for (cut, whole) in [
+        (cut.ipv4_5tuple(), whole.ipv4_5tuple()),
+        (cut.ipv6_5tuple(), whole.ipv6_5tuple()),
+    ] {
+        assert!(cut.is_none() || cut == whole, "{}", context());
+    }
+    // What openflow15 sees is right or 0; only the EtherType of a tag stands in
+    // for what the tag hides.
+    if let Some(header) = cut.openflow15(1) {
+        let right = whole.openflow15(1).unwrap();
+        for (field, (&value, &right)) in header.iter().zip(&right).enumerate() {
+            let tag = field == 4 && u16::try_from(value).is_ok_and(vlan::is_tag);
+            assert!(
+                value == right || value == 0 || tag,
+                "field {field}, {}",
+                context()
+            );
+        }
+    }
+    // What is missing is said.
+    if cut.kind != whole.kind {
+        let truncations = [
+            Anomaly::TruncatedEthernet,
+            Anomaly::TruncatedCooked,
+            Anomaly::TruncatedLoopback,
+            Anomaly::EmptyFrame,
+            Anomaly::TruncatedVlan,
+            Anomaly::TruncatedMpls,
+            Anomaly::TruncatedIpv4,
+            Anomaly::TruncatedIpv4Options,
+            Anomaly::TruncatedIpv6,
+            Anomaly::TruncatedExtension,
+            Anomaly::TruncatedPorts,
+        ];
+        let said = truncations
+            .into_iter()
+            .filter(|&anomaly| cut.anomalies.contains(anomaly));
+        assert_eq!(said.count(), 1, "{}", context());
+    }
+    let (payload, ip) = match stack.net {
+        Net::V4 { .. } | Net::V6 { .. } => (frame.len() - stack.padding, true),
+        Net::Arp { .. } => (frame.len() - stack.padding, false),
+        Net::Other(..) => return,
+    };
+    if length < payload {
+        assert!(!cut.anomalies.is_empty(), "{}", context());
+        if ip && matches!(cut.kind, Kind::Ipv4 | Kind::Ipv6) {
+            assert!(cut.anomalies.contains(Anomaly::PayloadCut), "{}", context());
+        }
+    }
+}
+
+#[test]
+fn every_protocol_parses_to_what_was_built() {
+    for stack in stacks() {
+        check(&stack);
+    }
+}
+
+#[test]
+fn every_prefix_of_every_frame_is_parsed_with_care() {
+    let mut prefixes = 0;
+    for stack in stacks() {
+        let frame = stack.bytes();
+        for length in 0..=frame.len() {
+            check_cut(&stack, &frame, length);
+            prefixes += 1;
+        }
+    }
+    assert!(prefixes > 10_000, "{prefixes}");
+}
+
+#[test]
+fn every_prefix_of_every_frame_survives_every_link_type() {
+    for stack in stacks() {
+        let frame = stack.bytes();
+        for link in LINKS {
+            for length in 0..=frame.len() {
+                let _ = parse(&frame[..length], link);
+            }
+        }
+    }
+}
+
+fn anomalies_of(frame: &[u8]) -> (Kind, Vec<Anomaly>) {
+    let parsed = parse(frame, LinkType::Ethernet);
+    (parsed.kind, parsed.anomalies.iter().collect())
+}
+
+#[test]
+fn malformed_headers_are_named() {
+    let at = 14;
+    let change = |net: Net, changes: &[(usize, u8)]| {
+        let mut frame = Stack::ethernet(net).bytes();
+        for &(offset, value) in changes {
+            frame[at + offset] = value;
+        }
+        anomalies_of(&frame)
+    };
+    let tcp = || Upper::Tcp(1, 2, 0);
+    let cases = [
+        (
+            v4(tcp()),
+            vec![(0, 0x65)],
+            Kind::Ipv4Incomplete,
+            Anomaly::BadIpv4Version,
+        ),
+        (
+            v4(tcp()),
+            vec![(0, 0x44)],
+            Kind::Ipv4Incomplete,
+            Anomaly::BadIhl,
+        ),
+        (
+            v4(tcp()),
+            vec![(3, 19)],
+            Kind::Ipv4Incomplete,
+            Anomaly::BadTotalLength,
+        ),
+        (
+            v4(tcp()),
+            vec![(3, 23)],
+            Kind::Ipv4Incomplete,
+            Anomaly::TruncatedPorts,
+        ),
+        (v4(tcp()), vec![(3, 24)], Kind::Ipv4, Anomaly::TruncatedTcp),
+        (v4(tcp()), vec![(3, 0)], Kind::Ipv4, Anomaly::ZeroLength),
+        (v4(tcp()), vec![(3, 255)], Kind::Ipv4, Anomaly::PayloadCut),
+        (
+            v4(tcp()),
+            vec![(32, 0x40)],
+            Kind::Ipv4,
+            Anomaly::BadTcpOffset,
+        ),
+        (
+            v4(tcp()),
+            vec![(6, 0x1f), (7, 0xff)],
+            Kind::Ipv4,
+            Anomaly::OversizedFragment,
+        ),
+        (
+            v4(Upper::Udp(1, 2)),
+            vec![(25, 7)],
+            Kind::Ipv4,
+            Anomaly::BadUdpLength,
+        ),
+        (
+            v4(Upper::Udp(1, 2)),
+            vec![(25, 99)],
+            Kind::Ipv4,
+            Anomaly::BadUdpLength,
+        ),
+        (
+            v4(Upper::Icmp(8, 0)),
+            vec![(3, 21)],
+            Kind::Ipv4,
+            Anomaly::TruncatedIcmp,
+        ),
+        (
+            v4(Upper::Sctp(1, 2)),
+            vec![(3, 31)],
+            Kind::Ipv4,
+            Anomaly::TruncatedSctp,
+        ),
+        (
+            v4(Upper::Udp(1, 2)),
+            vec![(3, 27)],
+            Kind::Ipv4,
+            Anomaly::TruncatedUdp,
+        ),
+        (
+            v6(vec![], tcp()),
+            vec![(0, 0x45)],
+            Kind::Ipv6Incomplete,
+            Anomaly::BadIpv6Version,
+        ),
+        (
+            v6(vec![], tcp()),
+            vec![(5, 0)],
+            Kind::Ipv6,
+            Anomaly::ZeroLength,
+        ),
+        (
+            v6(vec![], tcp()),
+            vec![(5, 3)],
+            Kind::Ipv6Incomplete,
+            Anomaly::TruncatedPorts,
+        ),
+        (
+            v6(
+                vec![Extension::Destination(0), Extension::HopByHop(0)],
+                tcp(),
+            ),
+            vec![],
+            Kind::Ipv6,
+            Anomaly::MisplacedHopByHop,
+        ),
+        (
+            v6(vec![Extension::Destination(0)], tcp()),
+            vec![(41, 200)],
+            Kind::Ipv6Incomplete,
+            Anomaly::TruncatedExtension,
+        ),
+        (
+            v6(vec![Extension::Fragment(0x1fff, false)], tcp()),
+            vec![],
+            Kind::Ipv6,
+            Anomaly::OversizedFragment,
+        ),
+        (
+            Net::Arp {
+                operation: 1,
+                sender: 1,
+                target: 2,
+            },
+            vec![(1, 32)],
+            Kind::Arp,
+            Anomaly::UnknownArp,
+        ),
+    ];
+    for (net, changes, kind, anomaly) in cases {
+        let context = format!("{net:?} {changes:?}");
+        assert_eq!(change(net, &changes), (kind, vec![anomaly]), "{context}");
+    }
+}
+
+#[test]
+fn stacks_of_tags_labels_and_extensions_are_bounded() {
+    let tcp = || v4(Upper::Tcp(1, 2, 0));
+    let tagged = |tags: u8| Stack {
+        tags: (0..tags)
+            .map(|vid| (0x8100, u16::from(vid) + 1, 0))
+            .collect(),
+        ..Stack::ethernet(tcp())
+    };
+    check(&tagged(MAX_VLAN_TAGS));
+    let too_many = parse(&tagged(MAX_VLAN_TAGS + 1).bytes(), LinkType::Ethernet);
+    assert_eq!(too_many.kind, Kind::Unreadable);
+    assert!(too_many.anomalies.contains(Anomaly::TooManyVlanTags));
+    let header = too_many.openflow15(1).unwrap();
+    assert_eq!((header[4], header[5]), (0x8100, 1));
+
+    let labelled = |labels: u8| Stack {
+        labels: vec![(5, 0); labels.into()],
+        ..Stack::ethernet(tcp())
+    };
+    check(&labelled(MAX_MPLS_LABELS));
+    assert_eq!(
+        anomalies_of(&labelled(MAX_MPLS_LABELS + 1).bytes()),
+        (Kind::Mpls, vec![Anomaly::TooManyMplsLabels])
+    );
+
+    let extended = |extensions: u8| {
+        let extensions = vec![Extension::Destination(0); extensions.into()];
+        Stack::ethernet(v6(extensions, Upper::Udp(1, 2)))
+    };
+    check(&extended(MAX_EXTENSIONS));
+    assert_eq!(
+        anomalies_of(&extended(MAX_EXTENSIONS + 1).bytes()),
+        (Kind::Ipv6Incomplete, vec![Anomaly::TooManyExtensions])
+    );
+}
+
+#[test]
+fn frames_without_an_ethertype_have_layer_two_fields() {
+    let frame = |length: u16, payload: &[u8]| {
+        let mut frame = vec![1, 0x80, 0xc2, 0, 0, 0, 2, 0, 0, 0, 0, 9];
+        frame.extend(length.to_be_bytes());
+        frame.extend(payload);
+        frame
+    };
+    let spanning_tree = parse(&frame(38, &[0x42, 0x42, 3, 0, 0]), LinkType::Ethernet);
+    assert_eq!(spanning_tree.kind, Kind::Llc);
+    assert!(spanning_tree.anomalies.is_empty());
+    let header = spanning_tree.openflow15(3).unwrap();
+    assert_eq!(
+        header[..5],
+        [3, 0, 0x0200_0000_0009, 0x0180_c200_0000, 0x05ff]
+    );
+
+    let mut snap = vec![0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
+    snap.extend(&Stack::ethernet(v4(Upper::Udp(1, 2))).bytes()[14..]);
+    let length = u16::try_from(snap.len()).unwrap();
+    let parsed = parse(&frame(length, &snap), LinkType::Ethernet);
+    assert_eq!((parsed.kind, parsed.eth_type), (Kind::Ipv4, Some(0x0800)));
+    assert_eq!(
+        anomalies_of(&frame(length, &snap[..5])),
+        (Kind::Llc, vec![Anomaly::TruncatedLlc])
+    );
+    assert_eq!(
+        anomalies_of(&frame(2, &snap)),
+        (Kind::Llc, vec![Anomaly::TruncatedLlc])
+    );
+}
+
+#[test]
+fn mpls_without_ip_inside_is_counted_as_such() {
+    let pseudowire = Stack {
+        labels: vec![(100, 3)],
+        ..Stack::ethernet(Net::Other(0, vec![0, 0, 0, 0, 1, 2, 3]))
+    };
+    let parsed = parse(&pseudowire.bytes(), LinkType::Ethernet);
+    assert_eq!(parsed.kind, Kind::Mpls);
+    assert!(parsed.anomalies.contains(Anomaly::UnknownMplsPayload));
+    let header = parsed.openflow15(1).unwrap();
+    assert_eq!((header[4], header[7], header[8]), (0x8847, 100, 3));
+}
+
+#[test]
+fn links_without_ethernet_say_what_they_can() {
+    let kind = |frame: &[u8], link| {
+        let parsed = parse(frame, link);
+        (parsed.kind, parsed.anomalies.iter().collect::<Vec<_>>())
+    };
+    assert_eq!(
+        kind(&[0x10, 1], LinkType::RawIp),
+        (Kind::Unreadable, vec![Anomaly::BadIpVersion])
+    );
+    assert_eq!(
+        kind(&[0, 0, 0, 7, 1], LinkType::Loopback),
+        (Kind::OtherNetwork, vec![Anomaly::UnknownFamily])
+    );
+    assert_eq!(
+        kind(&[0; 60], LinkType::Other(127)),
+        (Kind::UnknownLink, vec![Anomaly::UnknownLinkType])
+    );
+    let mut cooked = [0; 24];
+    cooked[15] = 4;
+    cooked[16..19].copy_from_slice(&[0x42, 0x42, 3]);
+    assert_eq!(kind(&cooked, LinkType::LinuxCooked), (Kind::Llc, vec![]));
+    cooked[15] = 1;
+    assert_eq!(kind(&cooked, LinkType::LinuxCooked), (Kind::Llc, vec![]));
+    cooked[15] = 12;
+    assert_eq!(
+        kind(&cooked, LinkType::LinuxCooked),
+        (Kind::OtherNetwork, vec![Anomaly::UnknownEthertype])
+    );
+}
+
+#[test]
+fn icmp_is_portless_to_five_tuples_and_not_to_openflow() {
+    let ping = parse(
+        &Stack::ethernet(v4(Upper::Icmp(8, 3))).bytes(),
+        LinkType::Ethernet,
+    );
+    assert_eq!(ping.ipv4_5tuple().unwrap()[2..], [0, 0, 1]);
+    assert_eq!(ping.openflow15(1).unwrap()[13..], [8, 3]);
+}
+
+#[test]
+fn counters_count_each_packet_once_by_kind() {
+    let mut counters = Counters::new();
+    let mut halves = [Counters::new(), Counters::new()];
+    let stacks = stacks();
+    for (index, stack) in stacks.iter().enumerate() {
+        let parsed = parse(&stack.bytes(), stack.link);
+        counters.add(&parsed);
+        halves[index % 2].add(&parsed);
+    }
+    let [mut merged, other] = halves;
+    merged.merge(&other);
+    assert_eq!(merged, counters);
+
+    let kinds: u64 = Kind::ALL.into_iter().map(|kind| counters.kind(kind)).sum();
+    assert_eq!(kinds, counters.packets());
+    let of = |what: fn(&Stack) -> bool| stacks.iter().filter(|stack| what(stack)).count() as u64;
+    assert_eq!(
+        counters.kind(Kind::Arp),
+        of(|stack| matches!(stack.net, Net::Arp { .. }))
+    );
+    assert_eq!(
+        counters.property(Property::QinQTagged),
+        of(|stack| stack.tags.len() > 1)
+    );
+    assert_eq!(
+        counters.property(Property::Ipv6LaterFragment),
+        of(|stack| matches!(stack.net, Net::V6 { .. }) && stack.net.fragment() == Fragment::Later)
+    );
+    let rows = counters.rows();
+    assert_eq!(rows[0], ("packets", stacks.len() as u64));
+    assert!(rows.contains(&("sctp", counters.transport(Transport::Sctp))));
+    assert!(rows.contains(&(
+        "unknown-ethertype",
+        counters.anomaly(Anomaly::UnknownEthertype)
+    )));
+    assert!(rows.iter().all(|&(_, count)| count > 0));
+    assert_eq!(Counters::default().rows(), [("packets", 0)]);
+}
+
+#[test]
+fn counters_index_by_position() {
+    for (index, kind) in Kind::ALL.into_iter().enumerate() {
+        assert_eq!(kind as usize, index);
+    }
+    for (index, transport) in Transport::ALL.into_iter().enumerate() {
+        assert_eq!(transport as usize, index);
+    }
+    for (index, property) in Property::ALL.into_iter().enumerate() {
+        assert_eq!(property as usize, index);
+    }
+    for (index, &anomaly) in Anomaly::ALL.iter().enumerate() {
+        assert_eq!(anomaly as usize, index);
+    }
+}
+
+// ---- random frames
+
+fn upper() -> impl Strategy<Value = Upper> {
+    let port = any::<u16>;
+    prop_oneof![
+        (port(), port(), 0..=10_u8).prop_map(|(s, d, o)| Upper::Tcp(s, d, o)),
+        (port(), port()).prop_map(|(s, d)| Upper::Udp(s, d)),
+        (port(), port()).prop_map(|(s, d)| Upper::Sctp(s, d)),
+        any::<(u8, u8)>().prop_map(|(kind, code)| Upper::Icmp(kind, code)),
+        (
+            prop::sample::select(vec![4_u8, 33, 41, 47, 50, 89, 103, 136, 253]),
+            prop::collection::vec(any::<u8>(), 0..40)
+        )
+            .prop_map(|(protocol, bytes)| Upper::Other(protocol, bytes)),
+    ]
+}
+
+fn extensions() -> impl Strategy<Value = Vec<Extension>> {
+    // In the order that RFC 8200 asks for, each at most once.
+    (
+        prop::option::of(0..4_u8),
+        prop::option::of(0..4_u8),
+        prop::option::of((any::<bool>(), 0..8100_u16, any::<bool>())),
+        prop::option::of(1..6_u8),
+        prop::option::of(0..4_u8),
+    )
+        .prop_map(|(hop, routing, fragment, authentication, destination)| {
+            let mut all = Vec::new();
+            all.extend(hop.map(Extension::HopByHop));
+            all.extend(routing.map(Extension::Routing));
+            let fragment = fragment.map(|(first, offset, more)| {
+                Extension::Fragment(if first { 0 } else { offset }, more)
+            });
+            // Behind a later fragment's header there are no headers.
+            let later = matches!(fragment, Some(Extension::Fragment(offset, _)) if offset > 0);
+            all.extend(fragment);
+            if !later {
+                all.extend(authentication.map(Extension::Authentication));
+                all.extend(destination.map(Extension::Destination));
+            }
+            all
+        })
+}
+
+fn net() -> impl Strategy<Value = Net> {
+    let fragment = prop_oneof![
+        3 => Just((0, false)),
+        1 => Just((0, true)),
+        1 => (1..8000_u16, any::<bool>()),
+    ];
+    prop_oneof![
+        4 => (any::<u32>(), any::<u32>(), 0..64_u8, 0..=10_u8, fragment, upper()).prop_map(
+            |(src, dst, dscp, option_words, (offset, more), upper)| Net::V4 {
+                src, dst, dscp, option_words, offset, more, upper
+            }
+        ),
+        4 => (any::<u128>(), any::<u128>(), 0..64_u8, extensions(), upper()).prop_map(
+            |(src, dst, dscp, extensions, upper)| Net::V6 { src, dst, dscp, extensions, upper }
+        ),
+        1 => any::<(u8, u32, u32)>().prop_map(|(operation, sender, target)| Net::Arp {
+            operation, sender, target
+        }),
+    ]
+}
+
+fn stack() -> impl Strategy<Value = Stack> {
+    let tag = (
+        prop::sample::select(vec![0x8100_u16, 0x88a8, 0x9100]),
+        0..4096_u16,
+        0..8_u8,
+    );
+    (
+        prop::sample::select(vec![
+            LinkType::Ethernet,
+            LinkType::LinuxCooked,
+            LinkType::LinuxCooked2,
+        ]),
+        prop::collection::vec(tag, 0..4),
+        prop::collection::vec((0..1_u32 << 20, 0..8_u8), 0..3),
+        net(),
+        0..20_usize,
+    )
+        .prop_map(|(link, tags, labels, net, padding)| {
+            let labels = match net {
+                Net::V4 { .. } | Net::V6 { .. } => labels,
+                _ => Vec::new(),
+            };
+            Stack {
+                link,
+                tags,
+                labels,
+                net,
+                padding,
+            }
+        })
+}
+
+/// What a parser knows of addresses, protocol, ports, ICMP and tags.
+type Facts = (
+    Option<(u128, u128)>,
+    Option<u8>,
+    Option<(u16, u16)>,
+    Option<(u8, u8)>,
+    Vec<u16>,
+);
+
+/// What etherparse makes of an Ethernet frame; `None` when it refuses it.
+fn etherparse_facts(frame: &[u8]) -> Option<Facts> {
+    let packet = SlicedPacket::from_ethernet(frame).ok()?;
+    let tags = packet.vlan_ids().iter().map(|vid| vid.value()).collect();
+    let (addresses, protocol) = match packet.net.as_ref()? {
+        NetSlice::Ipv4(ip) => {
+            let header = ip.header();
+            let address = |bytes: [u8; 4]| u128::from(u32::from_be_bytes(bytes));
+            let both = (address(header.source()), address(header.destination()));
+            (both, header.protocol().0)
+        }
+        NetSlice::Ipv6(ip) => {
+            let header = ip.header();
+            let address = u128::from_be_bytes;
+            let both = (address(header.source()), address(header.destination()));
+            (both, ip.payload().ip_number.0)
+        }
+        NetSlice::Arp(_) => return None,
+    };
+    let (ports, icmp) = match packet.transport {
+        Some(TransportSlice::Tcp(tcp)) => (Some((tcp.source_port(), tcp.destination_port())), None),
+        Some(TransportSlice::Udp(udp)) => (Some((udp.source_port(), udp.destination_port())), None),
+        Some(TransportSlice::Icmpv4(icmp)) => (None, Some((icmp.type_u8(), icmp.code_u8()))),
+        Some(TransportSlice::Icmpv6(icmp)) => (None, Some((icmp.type_u8(), icmp.code_u8()))),
+        _ => (None, None),
+    };
+    Some((Some(addresses), Some(protocol), ports, icmp, tags))
+}
+
+/// Compares with etherparse, where that can answer; whether it could.
+fn agrees_with_etherparse(frame: &[u8]) -> Result<bool, TestCaseError> {
+    let Some(theirs) = etherparse_facts(frame) else {
+        return Ok(false);
+    };
+    let ours = parse(frame, LinkType::Ethernet);
+    let (addresses, protocol, ports, icmp, tags) = theirs;
+    prop_assert_eq!(Some((ours.src, ours.dst)), addresses, "{:?}", ours);
+    prop_assert_eq!(ours.vlan_tags as usize, tags.len());
+    prop_assert_eq!(ours.vlan_vid, tags.first().copied().unwrap_or(0));
+    if ours.proto != protocol {
+        // etherparse refuses or stops at some orders of extension headers.
+        prop_assert_eq!(ours.family, Some(Family::V6));
+        return Ok(false);
+    }
+    // It reads neither SCTP nor anything above a fragment, first or not.
+    if ports.is_some() {
+        prop_assert_eq!(ours.ports, ports);
+    }
+    // It takes ICMP for ICMP in either version of IP.
+    let own = matches!(ours.transport(), Some(Transport::Icmp | Transport::Icmpv6));
+    if icmp.is_some() && own {
+        prop_assert_eq!(ours.icmp, icmp);
+    }
+    if ours.fragment == Fragment::Whole && protocol != Some(132) {
+        prop_assert_eq!(ours.ports, ports);
+    }
+    Ok(true)
+}
+
+/// The headers fit their schemas.
+fn fits_schemas(parsed: &Parsed) {
+    if let Some(header) = parsed.ipv4_5tuple() {
+        KeyVec::new(&Schema::ipv4_5tuple()).push(&header).unwrap();
+    }
+    if let Some(header) = parsed.ipv6_5tuple() {
+        KeyVec::new(&Schema::ipv6_5tuple()).push(&header).unwrap();
+    }
+    if let Some(header) = parsed.openflow15(u32::MAX) {
+        KeyVec::new(&Schema::openflow15()).push(&header).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn random_stacks_parse_to_what_was_built(stack in stack()) {
+        check(&stack);
+        let frame = stack.bytes();
+        for length in 0..frame.len() {
+            check_cut(&stack, &frame, length);
+        }
+    }
+
+    #[test]
+    fn random_stacks_agree_with_etherparse(stack in stack()) {
+        let stack = Stack { link: LinkType::Ethernet, labels: vec![], ..stack };
+        let compared = agrees_with_etherparse(&stack.bytes())?;
+        // Routing headers and the order of the others aside, it reads them all.
+        // It refuses ICMP timestamps of the wrong length.
+        let plain = match &stack.net {
+            Net::V4 { upper: Upper::Icmp(13 | 14, _), .. } => false,
+            Net::V4 { .. } => true,
+            Net::V6 { extensions, .. } => extensions.is_empty(),
+            _ => false,
+        };
+        prop_assert!(compared || !plain || stack.tags.len() > 3, "{:?}", stack);
+    }
+
+    #[test]
+    fn damaged_stacks_agree_with_etherparse_or_are_refused_by_it(
+        stack in stack(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in any::<prop::sample::Index>(),
+    ) {
+        let stack = Stack { link: LinkType::Ethernet, labels: vec![], ..stack };
+        let mut frame = stack.bytes();
+        for (at, value) in damage {
+            let at = at.index(frame.len());
+            frame[at] = value;
+        }
+        fits_schemas(&parse(&frame, LinkType::Ethernet));
+        agrees_with_etherparse(&frame)?;
+        frame.truncate(cut.index(frame.len()) + 1);
+        fits_schemas(&parse(&frame, LinkType::Ethernet));
+        agrees_with_etherparse(&frame)?;
+    }
+
+    #[test]
+    fn random_bytes_never_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+        ethertype in prop::sample::select(vec![
+            0x0800_u16, 0x86dd, 0x0806, 0x8847, 0x8100, 0x88a8, 0x0040, 0x88cc,
+        ]),
+    ) {
+        for link in LINKS {
+            fits_schemas(&parse(&bytes, link));
+        }
+        let mut frame = vec![2; 12];
+        frame.extend(ethertype.to_be_bytes());
+        frame.extend(&bytes);
+        fits_schemas(&parse(&frame, LinkType::Ethernet));
+    }
+}
