@@ -47,7 +47,11 @@ impl Protocol {
         kinds.shuffle(&mut rng);
         let mut steps = Vec::with_capacity(kinds.len());
         for insert in kinds {
-            let insert = if insert { !outside.is_empty() } else { inside.is_empty() };
+            let insert = if insert {
+                !outside.is_empty()
+            } else {
+                inside.is_empty()
+            };
             let (from, to) = if insert {
                 (&mut outside, &mut inside)
             } else {
@@ -58,7 +62,11 @@ impl Protocol {
             }
             let id = from.swap_remove(rng.random_range(0..from.len()));
             to.push(id);
-            steps.push(if insert { Step::Insert(id) } else { Step::Delete(id) });
+            steps.push(if insert {
+                Step::Insert(id)
+            } else {
+                Step::Delete(id)
+            });
         }
         Protocol {
             initial,
@@ -74,7 +82,9 @@ pub(crate) fn subset(policy: &Policy, ids: &[RuleId]) -> Policy {
     let mut parts: Vec<RuleSet> = schemas.iter().map(RuleSet::new).collect();
     for &id in ids {
         for (part, rule) in policy.rule(id) {
-            parts[part.index()].push(rule).expect("ids are unique in the policy");
+            parts[part.index()]
+                .push(rule)
+                .expect("ids are unique in the policy");
         }
     }
     Policy::from_parts(policy.name(), parts)
@@ -139,18 +149,16 @@ pub(crate) fn run(
     })
 }
 
-fn make(
-    classifier: &mut PolicyClassifier,
-    policy: &Policy,
-    step: Step,
-) -> Result<(), UpdateError> {
+fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Result<(), UpdateError> {
     if let ([rules], [part]) = (policy.parts(), classifier.parts_mut()) {
         let mut transaction = Transaction::new();
         match step {
             Step::Insert(id) => transaction.insert(rules.get(id).expect("an id of the policy")),
             Step::Delete(id) => transaction.remove(id),
         };
-        let part = part.as_dynamic().expect("only dynamic engines are measured");
+        let part = part
+            .as_dynamic()
+            .expect("only dynamic engines are measured");
         return part.apply(&transaction);
     }
     let change = match step {
