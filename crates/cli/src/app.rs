@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{bench, classify, completions, engines, explain};
+use crate::commands::{bench, classify, completions, engines, explain, reproduce};
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
 
@@ -45,6 +45,7 @@ enum Command {
     Classify(classify::Args),
     Explain(explain::Args),
     Bench(bench::Args),
+    Reproduce(reproduce::Args),
     Engines(engines::Args),
     Completions(completions::Args),
 }
@@ -54,6 +55,7 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
         Command::Classify(args) => classify::run(args, talk),
         Command::Explain(args) => explain::run(args, talk),
         Command::Bench(args) => bench::run(args, talk),
+        Command::Reproduce(args) => reproduce::run(args, talk),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),
     }

@@ -14,10 +14,9 @@ mod updates;
 mod verify;
 
 pub(crate) use generated::{GeneratedFamily, generated_policy, generated_trace, size_name};
-pub(crate) use measure::{Spread, batch_rate, timed};
+pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
 pub(crate) use report::{Measurement, write_csv, write_table};
 
-use measure::single_rate;
 use updates::Protocol;
 
 /// Rules and traffic to measure with.

@@ -5,3 +5,4 @@ pub(crate) mod classify;
 pub(crate) mod completions;
 pub(crate) mod engines;
 pub(crate) mod explain;
+pub(crate) mod reproduce;
