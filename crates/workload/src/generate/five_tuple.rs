@@ -371,7 +371,10 @@ pub(super) fn order(rules: &mut [FiveTuple], family: Family) {
     let mut tuples: HashMap<_, usize, foldhash::fast::FixedState> = HashMap::default();
     rules.sort_by_cached_key(|rule| {
         let next = tuples.len();
-        (rule.scope(family), *tuples.entry(rule.tuple()).or_insert(next))
+        (
+            rule.scope(family),
+            *tuples.entry(rule.tuple()).or_insert(next),
+        )
     });
 }
 
@@ -396,6 +399,9 @@ mod tests {
         assert!(kept.is_sorted_by_key(|rule| rule.source_port.0));
         let last = kept.iter().filter(|rule| rule.source_port.0 >= 500).count();
         assert!((30..70).contains(&last), "{last}");
-        assert_eq!(thin_out(items.clone(), 1000, &mut Draw::new(1, "thin")), items);
+        assert_eq!(
+            thin_out(items.clone(), 1000, &mut Draw::new(1, "thin")),
+            items
+        );
     }
 }

@@ -41,7 +41,9 @@ fn original_sets() -> Vec<(Arc<Profile>, String, RuleSet)> {
         };
         let text = String::from_utf8(output.stdout).unwrap();
         let seed = folder.join("seeds").join(format!("{family}_seed"));
-        let seed = SeedFile::read(&seed, &ReadOptions::default()).unwrap().value;
+        let seed = SeedFile::read(&seed, &ReadOptions::default())
+            .unwrap()
+            .value;
         let profile = Profile::from_seed_file(family, &seed).unwrap();
         sets.push((Arc::new(profile), name.to_owned(), parse(&text)));
     }
