@@ -132,6 +132,22 @@ pub struct GeneratorConfig {
     pub port_scope: f64,
 }
 
+impl GeneratorConfig {
+    /// The adjustments that benchmarks in the literature are made with:
+    /// smoothing 2, address scope 0.5, port scope -0.1. They spread prefix
+    /// lengths over several times as many tuples and make rules overlap more.
+    #[must_use]
+    pub fn benchmark(rules: usize, seed: u64) -> GeneratorConfig {
+        GeneratorConfig {
+            rules,
+            seed,
+            smoothing: 2,
+            address_scope: 0.5,
+            port_scope: -0.1,
+        }
+    }
+}
+
 impl Default for GeneratorConfig {
     /// A thousand rules, as the profile says.
     fn default() -> GeneratorConfig {
