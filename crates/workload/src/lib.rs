@@ -6,3 +6,5 @@ pub mod diagnostic;
 pub mod formats;
 pub mod packet;
 pub mod kit;
+pub mod generate;
+pub mod traffic;

@@ -1,0 +1,206 @@
+//! How much alike two rule sets are.
+//!
+//! [`Summary::of`] measures what decides how hard a set is for the engines;
+//! [`Comparison`] puts two summaries side by side. Distances between
+//! distributions are total variation distances: 0 when they are the same, 1
+//! when they have nothing in common.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use classyard::{FieldId, FieldRole, KeyVec, RuleRef, RuleSet, Schema};
+
+use super::draw::Draw;
+use super::five_tuple::Seen;
+use super::profile::{PortClass, PortSide};
+
+/// Shares that sum to 1.
+pub type Distribution<K> = BTreeMap<K, f64>;
+
+/// What a rule set is like.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The number of rules.
+    pub rules: usize,
+    /// The number of distinct masks, ranges counted as the prefix that contains
+    /// them: the tables of tuple space search.
+    pub tuples: usize,
+    /// The number of distinct source prefixes.
+    pub sources: usize,
+    /// The number of distinct destination prefixes.
+    pub destinations: usize,
+    /// The number of distinct pairs of them.
+    pub address_pairs: usize,
+    /// How many rules match a header, on average over headers that are corners
+    /// of rules, all rules being equally likely.
+    pub matches: f64,
+    /// Lengths of source and destination prefix.
+    pub lengths: Distribution<(u32, u32)>,
+    /// Port classes.
+    pub ports: Distribution<PortClass>,
+    /// Protocols; `None` is any.
+    pub protocols: Distribution<Option<u8>>,
+}
+
+impl Summary {
+    /// Measures a rule set; `headers` are looked up by scanning, so the time is
+    /// their number times that of the rules. Fields that the schema lacks
+    /// leave their distributions empty.
+    #[must_use]
+    pub fn of(rules: &RuleSet, headers: usize, seed: u64) -> Summary {
+        let schema = rules.schema();
+        let role = |role| schema.field_with_role(role);
+        let source = role(FieldRole::SourceAddress);
+        let destination = role(FieldRole::DestinationAddress);
+        let ports = role(FieldRole::SourcePort).zip(role(FieldRole::DestinationPort));
+        let protocol = schema.field_named("proto");
+
+        let mut summary = Summary {
+            rules: rules.len(),
+            tuples: rules.iter().map(|rule| rule.mask()).collect::<Seen<_>>().len(),
+            sources: distinct(rules, source),
+            destinations: distinct(rules, destination),
+            address_pairs: rules
+                .iter()
+                .map(|rule| (prefix(&rule, source), prefix(&rule, destination)))
+                .collect::<Seen<_>>()
+                .len(),
+            matches: matches(rules, headers, seed),
+            lengths: BTreeMap::new(),
+            ports: BTreeMap::new(),
+            protocols: BTreeMap::new(),
+        };
+        let one = 1.0 / rules.len().max(1) as f64;
+        for rule in rules.iter() {
+            if let (Some(source), Some(destination)) = (source, destination) {
+                let lengths = (length(&rule, source), length(&rule, destination));
+                *summary.lengths.entry(lengths).or_default() += one;
+            }
+            if let Some((source, destination)) = ports {
+                let class = PortClass {
+                    source: side(&rule, source),
+                    destination: side(&rule, destination),
+                };
+                *summary.ports.entry(class).or_default() += one;
+            }
+            if let Some(protocol) = protocol {
+                let (low, high) = rule.ends(protocol);
+                let number = (low == high).then(|| u8::try_from(low).unwrap_or(u8::MAX));
+                *summary.protocols.entry(number).or_default() += one;
+            }
+        }
+        summary
+    }
+}
+
+/// A field's value and mask.
+fn prefix(rule: &RuleRef<'_>, field: Option<FieldId>) -> Option<(u128, u128)> {
+    let placement = rule.schema().placement(field?);
+    Some((placement.get(rule.value()), placement.get(rule.mask())))
+}
+
+fn distinct(rules: &RuleSet, field: Option<FieldId>) -> usize {
+    let Some(field) = field else { return 0 };
+    let values = rules.iter().map(|rule| prefix(&rule, Some(field)));
+    values.collect::<Seen<_>>().len()
+}
+
+fn length(rule: &RuleRef<'_>, field: FieldId) -> u32 {
+    let placement = rule.schema().placement(field);
+    placement.get(rule.mask()).count_ones()
+}
+
+fn side(rule: &RuleRef<'_>, field: FieldId) -> PortSide {
+    let (low, high) = rule.ends(field);
+    match (u16::try_from(low), u16::try_from(high)) {
+        (Ok(low), Ok(high)) => PortSide::of(low, high),
+        _ => PortSide::Range,
+    }
+}
+
+/// A random corner of a rule, as values of its fields.
+pub(crate) fn corner(schema: &Schema, rule: &RuleRef<'_>, draw: &mut Draw, values: &mut Vec<u128>) {
+    values.clear();
+    values.extend(schema.field_ids().map(|id| {
+        let (low, high) = rule.ends(id);
+        if draw.coin() { high } else { low }
+    }));
+}
+
+fn matches(rules: &RuleSet, headers: usize, seed: u64) -> f64 {
+    if rules.is_empty() || headers == 0 {
+        return 0.0;
+    }
+    let mut draw = Draw::new(seed, "compare");
+    let schema = rules.schema();
+    let mut keys = KeyVec::new(schema);
+    let mut values = Vec::new();
+    for _ in 0..headers {
+        let rule = rules.rule(draw.below(rules.len()));
+        corner(schema, &rule, &mut draw, &mut values);
+        keys.push(&values).expect("corners are headers");
+    }
+    let count: usize = keys
+        .as_slice()
+        .iter()
+        .map(|key| rules.iter().filter(|rule| rule.matches(key)).count())
+        .sum();
+    count as f64 / headers as f64
+}
+
+/// The total variation distance: half the sum of the differences.
+#[must_use]
+pub fn distance<K: Ord>(a: &Distribution<K>, b: &Distribution<K>) -> f64 {
+    let here = a.iter().map(|(key, share)| (share - b.get(key).unwrap_or(&0.0)).abs());
+    let there = b.iter().filter(|(key, _)| !a.contains_key(key));
+    (here.sum::<f64>() + there.map(|(_, share)| share).sum::<f64>()) / 2.0
+}
+
+/// Two rule sets side by side. Prints as a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What the sets are called.
+    pub names: [String; 2],
+    /// What they are like.
+    pub summaries: [Summary; 2],
+}
+
+impl Comparison {
+    /// The distances between the distributions of prefix lengths, port classes
+    /// and protocols.
+    #[must_use]
+    pub fn distances(&self) -> [(&'static str, f64); 3] {
+        let [a, b] = &self.summaries;
+        [
+            ("prefix lengths", distance(&a.lengths, &b.lengths)),
+            ("port classes", distance(&a.ports, &b.ports)),
+            ("protocols", distance(&a.protocols, &b.protocols)),
+        ]
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b] = &self.summaries;
+        let [left, right] = &self.names;
+        writeln!(f, "{:22} {left:>12} {right:>12} {:>7}", "", "ratio")?;
+        let counts = [
+            ("rules", a.rules, b.rules),
+            ("tuples", a.tuples, b.tuples),
+            ("source prefixes", a.sources, b.sources),
+            ("destination prefixes", a.destinations, b.destinations),
+            ("address pairs", a.address_pairs, b.address_pairs),
+        ];
+        for (name, a, b) in counts {
+            let ratio = b as f64 / a.max(1) as f64;
+            writeln!(f, "{name:22} {a:>12} {b:>12} {ratio:>7.2}")?;
+        }
+        let ratio = b.matches / a.matches.max(f64::MIN_POSITIVE);
+        let name = "matches per header";
+        writeln!(f, "{name:22} {:>12.2} {:>12.2} {ratio:>7.2}", a.matches, b.matches)?;
+        for (name, distance) in self.distances() {
+            writeln!(f, "{:22} {distance:>33.3}", format!("distance of {name}"))?;
+        }
+        Ok(())
+    }
+}

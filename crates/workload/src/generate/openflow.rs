@@ -1,0 +1,254 @@
+//! Rules over the fifteen fields of [DEC14].
+//!
+//! # Idea
+//! The paper says how many distinct values each field has, as a ratio to the
+//! number of rules (Table III): projecting the rules onto a field leaves that
+//! many, the wildcard counted as one. So each field gets a pool of that many
+//! matches, as far as its width has room for them, and each rule takes one match
+//! from each pool. Every pool is used up before a match comes twice, so that the
+//! ratios are met.
+//!
+//! The paper does not say how often a field is a wildcard; our figures are in
+//! [`OpenFlowRules::default`].
+//!
+//! # Consistent rules
+//! OpenFlow allows a match on a field of a protocol only along with a match that
+//! makes sure of that protocol. With [`OpenFlowRules::consistent`], rules get
+//! the matches that they lack, which lowers the ratios of the fields between: IP
+//! fields need `eth_type` 0x0800, MPLS fields 0x8847 and no IP fields, ports
+//! TCP, UDP or SCTP, a VLAN priority a VLAN.
+//!
+//! # References
+//! [DEC14] §V.A, Tables I and III; OpenFlow Switch Specification 1.5.1, §7.2.3.8.
+
+use classyard::{Field, FieldMatch, FieldRole, MatchKind, Progress, Schema};
+
+use super::draw::{Draw, whole};
+use super::five_tuple::Seen;
+use super::random::check_probability;
+use super::{GenerateError, GeneratorConfig, Steps};
+
+/// How the fifteen fields are filled. Arrays are in the schema's order: in_port,
+/// metadata, eth_src, eth_dst, eth_type, vlan_vid, vlan_pcp, mpls_label,
+/// mpls_tc, src, dst, proto, ip_dscp, sport, dport.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct OpenFlowRules {
+    /// For each field, distinct values per rule, 0 to 1.
+    pub ratios: [f64; 15],
+    /// For each field, the probability of a wildcard.
+    pub wildcards: [f64; 15],
+    /// Whether rules keep to OpenFlow's prerequisites.
+    pub consistent: bool,
+}
+
+impl Default for OpenFlowRules {
+    /// The ratios of [DEC14] Table III, and wildcards as in a switch that does
+    /// a bit of everything. Not consistent, as in the paper.
+    fn default() -> OpenFlowRules {
+        OpenFlowRules {
+            ratios: [
+                0.02, 0.02, 0.25, 0.25, 0.01, 0.2, 1.0, 0.02, 1.0, 0.25, 0.25, 0.02, 1.0, 0.1, 0.1,
+            ],
+            wildcards: [
+                0.6, 0.8, 0.6, 0.5, 0.4, 0.5, 0.8, 0.9, 0.9, 0.4, 0.3, 0.4, 0.8, 0.7, 0.5,
+            ],
+            consistent: false,
+        }
+    }
+}
+
+const ETH_TYPE: usize = 4;
+const VLAN_VID: usize = 5;
+const VLAN_PCP: usize = 6;
+const MPLS: std::ops::Range<usize> = 7..9;
+const IP: std::ops::Range<usize> = 9..15;
+const PROTO: usize = 11;
+const PORTS: std::ops::Range<usize> = 13..15;
+
+/// The most rules that are drawn for each one wanted.
+const TRIES: usize = 50;
+
+/// A field's matches and how far they are used.
+struct Pool {
+    matches: Vec<FieldMatch>,
+    used: usize,
+}
+
+impl Pool {
+    /// As many distinct matches as the ratio asks for and the width has.
+    fn new(field: &Field, ratio: f64, wildcard: f64, rules: usize, draw: &mut Draw) -> Pool {
+        let wanted = whole((rules as f64 * ratio).ceil(), rules);
+        // The wildcard is one of them.
+        let wanted = wanted.saturating_sub(usize::from(wildcard > 0.0)).max(1);
+        let values = usize::try_from(field.max_value()).unwrap_or(usize::MAX);
+        let wanted = match field.kind() {
+            MatchKind::Exact => wanted.min(values.saturating_add(1)),
+            _ => wanted,
+        };
+        let mut seen: Seen<FieldMatch> = Seen::default();
+        let mut matches: Vec<FieldMatch> = Vec::with_capacity(wanted);
+        let mut tries = wanted * TRIES;
+        while matches.len() < wanted && tries > 0 {
+            tries -= 1;
+            let found = one_match(field, &matches, draw);
+            if seen.insert(found) {
+                matches.push(found);
+            }
+        }
+        // Small fields are filled up in order.
+        if field.kind() == MatchKind::Exact && field.width() <= 16 {
+            for value in 0..=field.max_value() {
+                if matches.len() == wanted {
+                    break;
+                }
+                if seen.insert(FieldMatch::Exact(value)) {
+                    matches.push(FieldMatch::Exact(value));
+                }
+            }
+        }
+        Pool { matches, used: 0 }
+    }
+
+    fn draw(&mut self, draw: &mut Draw) -> FieldMatch {
+        if self.used < self.matches.len() {
+            self.used += 1;
+            return self.matches[self.used - 1];
+        }
+        *draw.of(&self.matches)
+    }
+}
+
+/// A match for a field's pool, given those that are in it.
+fn one_match(field: &Field, pool: &[FieldMatch], draw: &mut Draw) -> FieldMatch {
+    let full = field.max_value();
+    match (field.kind(), field.role()) {
+        (MatchKind::Prefix, _) => {
+            // Networks within networks: half of the prefixes start in another.
+            let base = match pool {
+                [_, ..] if draw.coin() => match *draw.of(pool) {
+                    FieldMatch::Exact(value) | FieldMatch::Prefix { value, .. } => value,
+                    _ => 0,
+                },
+                _ => draw.up_to(full),
+            };
+            let length = *draw.of(&[32, 32, 32, 32, 28, 24, 24, 24, 20, 16, 16, 8]);
+            let keep = length.min(*draw.of(&[8, 12, 16, 20, 24]));
+            let own = draw.up_to(full);
+            let value = (base & !(full >> keep)) | (own & (full >> keep));
+            match length {
+                32 => FieldMatch::Exact(value),
+                length => FieldMatch::Prefix {
+                    value: value & !(full >> length),
+                    length,
+                },
+            }
+        }
+        (MatchKind::Range, FieldRole::SourcePort | FieldRole::DestinationPort) => {
+            // Most ports are single ones.
+            if draw.below(10) < 7 {
+                return FieldMatch::Exact(draw.up_to(full));
+            }
+            let low = draw.up_to(full - 1);
+            let reach = (full - low).min(1 << (1 + draw.below(14)));
+            let high = low + 1 + draw.up_to(reach - 1);
+            match (low, high) {
+                (0, high) if high == full => FieldMatch::Exact(low),
+                (low, high) => FieldMatch::Range { low, high },
+            }
+        }
+        _ => match field.name() {
+            // What is common comes first into the pools.
+            "eth_type" if pool.is_empty() => FieldMatch::Exact(0x0800),
+            "proto" if pool.len() < 3 => FieldMatch::Exact([6, 17, 1][pool.len()]),
+            // Switches have few ports.
+            "in_port" => FieldMatch::Exact(1 + draw.up_to(4 * (pool.len() as u128 + 1))),
+            // Individual, universally administered addresses.
+            "eth_src" | "eth_dst" => FieldMatch::Exact(draw.up_to(full) & !(0b11 << 40)),
+            _ => FieldMatch::Exact(draw.up_to(full)),
+        },
+    }
+}
+
+impl OpenFlowRules {
+    /// The default with OpenFlow's prerequisites kept.
+    #[must_use]
+    pub fn consistent() -> OpenFlowRules {
+        OpenFlowRules {
+            consistent: true,
+            ..OpenFlowRules::default()
+        }
+    }
+
+    /// Distinct rules in random order.
+    pub(super) fn generate(
+        &self,
+        config: &GeneratorConfig,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<[FieldMatch; 15]>, GenerateError> {
+        for &ratio in &self.ratios {
+            check_probability("a ratio of distinct values", ratio)?;
+        }
+        for &wildcard in &self.wildcards {
+            check_probability("a probability of wildcards", wildcard)?;
+        }
+        let schema = Schema::openflow15();
+        let mut draw = Draw::new(config.seed, "openflow15");
+        let mut pools: Vec<Pool> = schema
+            .fields()
+            .iter()
+            .zip(self.ratios.iter().zip(&self.wildcards))
+            .map(|(field, (&ratio, &wildcard))| {
+                Pool::new(field, ratio, wildcard, config.rules, &mut draw)
+            })
+            .collect();
+        let mut steps = Steps::new("drawing rules", config.rules, progress);
+        let mut seen: Seen<[FieldMatch; 15]> = Seen::default();
+        let mut rules = Vec::with_capacity(config.rules);
+        let mut tries = config.rules.saturating_mul(TRIES);
+        while rules.len() < config.rules && tries > 0 {
+            tries -= 1;
+            let mut rule: [FieldMatch; 15] = std::array::from_fn(|field| {
+                if draw.chance(self.wildcards[field]) {
+                    FieldMatch::Any
+                } else {
+                    pools[field].draw(&mut draw)
+                }
+            });
+            if self.consistent {
+                make_consistent(&mut rule, &mut pools, &mut draw);
+            }
+            if seen.insert(rule) {
+                rules.push(rule);
+                steps.advance(1)?;
+            }
+        }
+        // The first rules have the values that come once.
+        for left in (1..rules.len()).rev() {
+            rules.swap(left, draw.below(left + 1));
+        }
+        Ok(rules)
+    }
+}
+
+/// Adds the matches that a rule's other matches need.
+fn make_consistent(rule: &mut [FieldMatch; 15], pools: &mut [Pool], draw: &mut Draw) {
+    use FieldMatch::{Any, Exact};
+    let set = |fields: &[FieldMatch]| fields.iter().any(|field| *field != Any);
+    if set(&rule[MPLS]) && set(&rule[IP]) {
+        // A packet shows one or the other.
+        let drop = if draw.below(10) == 0 { IP } else { MPLS };
+        rule[drop].fill(Any);
+    }
+    if set(&rule[MPLS]) {
+        rule[ETH_TYPE] = Exact(0x8847);
+    }
+    if set(&rule[IP]) {
+        rule[ETH_TYPE] = Exact(0x0800);
+    }
+    if set(&rule[PORTS]) && !matches!(rule[PROTO], Exact(6 | 17 | 132)) {
+        rule[PROTO] = Exact(*draw.of(&[6, 6, 6, 17, 17, 132]));
+    }
+    if rule[VLAN_PCP] != Any && rule[VLAN_VID] == Any {
+        rule[VLAN_VID] = pools[VLAN_VID].draw(draw);
+    }
+}

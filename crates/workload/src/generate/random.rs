@@ -1,0 +1,167 @@
+//! Random rules for any schema.
+//!
+//! # Idea
+//! A few random headers are the *anchors*. Each rule belongs to one. A field of
+//! a rule is a wildcard with the wildcard share's probability; otherwise it
+//! admits its anchor's value with the overlap's probability, and a random value
+//! else. So rules of one anchor overlap each other the more, the higher the two
+//! numbers are; at an overlap of 1 all rules of an anchor match its header.
+//!
+//! Rules come in the order of drawing: general ones may hide specific ones, as
+//! is good for tests.
+
+use std::sync::Arc;
+
+use classyard::{Field, FieldMatch, MatchKind, Progress, Schema};
+
+use super::draw::Draw;
+use super::five_tuple::Seen;
+use super::{GenerateError, GeneratorConfig, Steps};
+
+/// How random rules are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomRules {
+    /// The probability that a field is a wildcard.
+    pub wildcard_share: f64,
+    /// The probability that a field that is none admits the anchor's value.
+    pub overlap: f64,
+    /// The number of anchors, at least 1.
+    pub anchors: usize,
+}
+
+impl Default for RandomRules {
+    /// Half of the fields are wildcards, most of the others fit one of sixteen
+    /// anchors.
+    fn default() -> RandomRules {
+        RandomRules {
+            wildcard_share: 0.5,
+            overlap: 0.8,
+            anchors: 16,
+        }
+    }
+}
+
+/// The most rules that are drawn for each one wanted.
+const TRIES: usize = 50;
+
+impl RandomRules {
+    fn check(&self) -> Result<(), GenerateError> {
+        for (parameter, value) in [
+            ("the wildcard share", self.wildcard_share),
+            ("the overlap", self.overlap),
+        ] {
+            check_probability(parameter, value)?;
+        }
+        if self.anchors == 0 {
+            return Err(GenerateError::BadParameter {
+                parameter: "the number of anchors",
+                found: "0".to_owned(),
+                expected: "at least 1".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Distinct rules, fewer than wanted when the schema has no more.
+    pub(super) fn generate(
+        &self,
+        schema: &Arc<Schema>,
+        config: &GeneratorConfig,
+        progress: &mut dyn Progress,
+    ) -> Result<Vec<Vec<FieldMatch>>, GenerateError> {
+        self.check()?;
+        let mut draw = Draw::new(config.seed, "random rules");
+        let anchors: Vec<Vec<u128>> = (0..self.anchors.min(config.rules))
+            .map(|_| {
+                let fields = schema.fields().iter();
+                fields.map(|field| draw.up_to(field.max_value())).collect()
+            })
+            .collect();
+        let mut steps = Steps::new("drawing rules", config.rules, progress);
+        let mut seen: Seen<Vec<FieldMatch>> = Seen::default();
+        let mut rules = Vec::with_capacity(config.rules);
+        let mut tries = config.rules.saturating_mul(TRIES);
+        while rules.len() < config.rules && tries > 0 {
+            tries -= 1;
+            let anchor = draw.of(&anchors);
+            let rule: Vec<FieldMatch> = schema
+                .fields()
+                .iter()
+                .zip(anchor)
+                .map(|(field, &value)| self.field(field, value, &mut draw))
+                .collect();
+            if seen.insert(rule.clone()) {
+                rules.push(rule);
+                steps.advance(1)?;
+            }
+        }
+        Ok(rules)
+    }
+
+    fn field(&self, field: &Field, anchor: u128, draw: &mut Draw) -> FieldMatch {
+        if draw.chance(self.wildcard_share) {
+            return FieldMatch::Any;
+        }
+        let value = if draw.chance(self.overlap) {
+            anchor
+        } else {
+            draw.up_to(field.max_value())
+        };
+        around(field, value, draw)
+    }
+}
+
+pub(super) fn check_probability(parameter: &'static str, value: f64) -> Result<(), GenerateError> {
+    if (0.0..=1.0).contains(&value) {
+        return Ok(());
+    }
+    Err(GenerateError::BadParameter {
+        parameter,
+        found: value.to_string(),
+        expected: "a number from 0 to 1".to_owned(),
+    })
+}
+
+/// A match of the field's kind that admits a value; never a wildcard.
+fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
+    let width = field.width();
+    let full = field.max_value();
+    match field.kind() {
+        MatchKind::Exact => FieldMatch::Exact(value),
+        MatchKind::Prefix => {
+            let length = 1 + u32::try_from(draw.below(width as usize)).expect("at most 128");
+            if length == width {
+                return FieldMatch::Exact(value);
+            }
+            let open = full >> length;
+            FieldMatch::Prefix {
+                value: value & !open,
+                length,
+            }
+        }
+        MatchKind::Range => {
+            // As often narrow as wide: the reach is a random power of two.
+            let reach = full >> draw.below(width as usize + 1);
+            let low = value - draw.up_to(reach.min(value));
+            let high = value + draw.up_to(reach.min(full - value));
+            match (low, high) {
+                (low, high) if low == high => FieldMatch::Exact(low),
+                (0, high) if high == full => FieldMatch::Exact(value),
+                (low, high) => FieldMatch::Range { low, high },
+            }
+        }
+        MatchKind::Ternary => {
+            // Of the three masks, one looks at a quarter of the bits, one at
+            // half and one at three quarters.
+            let (a, b) = (draw.bits128() & full, draw.bits128() & full);
+            let mask = *draw.of(&[a & b, a, a | b]);
+            match mask {
+                mask if mask == full || mask == 0 => FieldMatch::Exact(value),
+                mask => FieldMatch::Ternary {
+                    value: value & mask,
+                    mask,
+                },
+            }
+        }
+    }
+}

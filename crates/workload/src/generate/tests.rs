@@ -1,0 +1,4 @@
+use super::*;
+use classyard::NoProgress;
+
+mod originals;

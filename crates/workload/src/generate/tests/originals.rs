@@ -1,0 +1,117 @@
+//! Our sets beside those that ClassBench's own generator made from the same
+//! parameter files. The originals are no part of this repository: the tests
+//! look for a folder `shared/classbench` above it and are skipped, aloud, where
+//! there is none.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use classyard::{NoProgress, Policy};
+
+use super::super::compare::{Comparison, Summary};
+use super::*;
+use crate::diagnostic::ReadOptions;
+
+/// The folder of the originals, if it is there.
+fn originals() -> Option<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join("shared/classbench"))
+        .find(|folder| folder.is_dir())
+}
+
+/// The original sets: parameter file, its name, size, rules.
+fn original_sets() -> Vec<(Arc<Profile>, String, RuleSet)> {
+    let Some(folder) = originals() else {
+        eprintln!("skipped: no folder shared/classbench above this crate");
+        return Vec::new();
+    };
+    let mut sets = Vec::new();
+    let list = std::fs::read_dir(folder.join("rulesets")).unwrap();
+    let mut files: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    for path in files {
+        let file = path.file_name().unwrap().to_str().unwrap();
+        let name = file.strip_suffix(".rules.xz").unwrap();
+        let family = name.split('_').next().unwrap();
+        let Ok(output) = Command::new("xz").arg("-dc").arg(&path).output() else {
+            eprintln!("skipped: no program `xz` to unpack {name}");
+            continue;
+        };
+        let text = String::from_utf8(output.stdout).unwrap();
+        let seed = folder.join("seeds").join(format!("{family}_seed"));
+        let seed = SeedFile::read(&seed, &ReadOptions::default()).unwrap().value;
+        let profile = Profile::from_seed_file(family, &seed).unwrap();
+        sets.push((Arc::new(profile), name.to_owned(), parse(&text)));
+    }
+    sets
+}
+
+/// A bare reader; the proper one is no business of the generator's tests.
+fn parse(text: &str) -> RuleSet {
+    let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
+    let mut seen = std::collections::HashSet::new();
+    for line in text.lines() {
+        let fields: Vec<&str> = line.trim_start_matches('@').split('\t').collect();
+        let prefix = |text: &str| {
+            let (address, length) = text.split_once('/').unwrap();
+            let address: std::net::Ipv4Addr = address.parse().unwrap();
+            FieldMatch::Prefix {
+                value: address.to_bits().into(),
+                length: length.parse().unwrap(),
+            }
+        };
+        let range = |text: &str| {
+            let (low, high) = text.split_once(" : ").unwrap();
+            FieldMatch::Range {
+                low: low.parse().unwrap(),
+                high: high.parse().unwrap(),
+            }
+        };
+        let protocol = match fields[4].split_once('/').unwrap() {
+            (_, "0x00") => FieldMatch::Any,
+            (number, _) => FieldMatch::Exact(u128::from_str_radix(&number[2..], 16).unwrap()),
+        };
+        let matches = [
+            prefix(fields[0]),
+            prefix(fields[1]),
+            range(fields[2]),
+            range(fields[3]),
+            protocol,
+        ];
+        // Rules that differ in their flags alone are one for us.
+        if seen.insert(matches) {
+            let id = RuleId::from_index(rules.len());
+            let action = ActionId(0);
+            rules.add(id, Priority(1), action, &matches).unwrap();
+        }
+    }
+    rules
+}
+
+fn ours(profile: &Arc<Profile>, rules: usize, seed: u64) -> Policy {
+    let mut recipe = Recipe::new(Family::Ipv4(Arc::clone(profile)), rules, seed);
+    recipe.config.smoothing = 2;
+    recipe.config.address_scope = 0.5;
+    recipe.config.port_scope = -0.1;
+    generate(&recipe, &mut NoProgress).unwrap()
+}
+
+#[test]
+#[ignore = "prints tables for people; run with --ignored --nocapture"]
+fn tables_beside_the_originals() {
+    for (profile, name, original) in original_sets() {
+        let headers = 300_000_000 / original.len();
+        let headers = headers.min(20_000);
+        let theirs = Summary::of(&original, headers, 1);
+        for seed in 1..=3 {
+            let policy = ours(&profile, original.len(), seed);
+            let comparison = Comparison {
+                names: [name.clone(), format!("ours, {seed}")],
+                summaries: [theirs.clone(), Summary::of(&policy.parts()[0], headers, 1)],
+            };
+            eprintln!("{comparison}");
+        }
+    }
+}
