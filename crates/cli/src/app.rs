@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{classify, completions, engines, explain};
+use crate::commands::{
+    check, classify, completions, convert, engines, explain, generate, profiles,
+};
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
 
@@ -44,7 +46,11 @@ struct Cli {
 enum Command {
     Classify(classify::Args),
     Explain(explain::Args),
+    Check(check::Args),
+    Generate(Box<generate::Args>),
+    Convert(convert::Args),
     Engines(engines::Args),
+    Profiles(profiles::Args),
     Completions(completions::Args),
 }
 
@@ -52,6 +58,10 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
     match command {
         Command::Classify(args) => classify::run(args, talk),
         Command::Explain(args) => explain::run(args, talk),
+        Command::Check(args) => check::run(args, talk),
+        Command::Generate(args) => generate::run(args, talk),
+        Command::Convert(args) => convert::run(args, talk),
+        Command::Profiles(args) => profiles::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),
     }
