@@ -5,7 +5,9 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{bench, classify, completions, engines, explain, reproduce};
+use crate::commands::{
+    bench, check, classify, completions, convert, engines, explain, generate, profiles, reproduce,
+};
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
 
@@ -46,7 +48,11 @@ enum Command {
     Explain(explain::Args),
     Bench(bench::Args),
     Reproduce(reproduce::Args),
+    Check(check::Args),
+    Generate(Box<generate::Args>),
+    Convert(convert::Args),
     Engines(engines::Args),
+    Profiles(profiles::Args),
     Completions(completions::Args),
 }
 
@@ -56,6 +62,10 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
         Command::Explain(args) => explain::run(args, talk),
         Command::Bench(args) => bench::run(args, talk),
         Command::Reproduce(args) => reproduce::run(args, talk),
+        Command::Check(args) => check::run(args, talk),
+        Command::Generate(args) => generate::run(args, talk),
+        Command::Convert(args) => convert::run(args, talk),
+        Command::Profiles(args) => profiles::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),
     }

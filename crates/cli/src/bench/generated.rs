@@ -6,6 +6,7 @@ use classyard::{Policy, PolicyTrace, Progress};
 use classyard_workload::generate::{
     Family, GeneratorConfig, OpenFlowRules, Profile, Recipe, generate,
 };
+use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 
 use crate::failure::Failure;
 
@@ -59,34 +60,24 @@ pub(crate) fn generated_policy(
     generate(&recipe, progress).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// Draws headers from rules, each rule as likely as the other, each point of
-/// the rule as likely as the other.
+/// Draws headers from rules as ClassBench's trace generator does.
 pub(crate) fn generated_trace(
     policy: &Policy,
     headers: usize,
     seed: u64,
-    _progress: &mut dyn Progress,
+    progress: &mut dyn Progress,
 ) -> Result<PolicyTrace, Failure> {
-    use rand::{RngExt as _, SeedableRng as _};
-    let mut rng = rand_xoshiro::Xoshiro256PlusPlus::seed_from_u64(seed);
-    let mut trace = PolicyTrace::new(policy.schemas());
-    for _ in 0..headers {
-        let id = policy.ids()[rng.random_range(0..policy.len())];
-        let standing: Vec<_> = policy.rule(id).collect();
-        let (part, rule) = standing[rng.random_range(0..standing.len())];
-        let values: Vec<u128> = rule
-            .schema()
-            .field_ids()
-            .map(|field| {
-                let (low, high) = rule.ends(field);
-                rng.random_range(low..=high)
-            })
-            .collect();
-        trace
-            .push(part, &values)
-            .expect("values between a rule's ends fit");
-    }
-    Ok(trace)
+    let config = TrafficConfig { headers, seed };
+    let drawn = traffic(
+        policy,
+        &TrafficRecipe::classbench(),
+        &config,
+        None,
+        progress,
+    );
+    drawn
+        .map(|drawn| drawn.trace)
+        .map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// `64000` as `64k`.

@@ -132,13 +132,16 @@ pub(crate) fn write_table(results: &[Measurement], out: &mut dyn Write) -> io::R
     write_ratios(results, out)
 }
 
+/// One of a measurement's rates.
+type Rate = fn(&Measurement) -> Option<Spread>;
+
 fn write_ratios(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
     let engines = distinct(results);
     let [base, others @ ..] = engines.as_slice() else {
         return Ok(());
     };
     for other in others {
-        let mean = |rate: &dyn Fn(&Measurement) -> Option<Spread>| {
+        let mean = |rate: Rate| {
             let ratios = sets(results).into_iter().filter_map(|set| {
                 let find = |engine: &str| {
                     let one = results
@@ -151,10 +154,10 @@ fn write_ratios(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> 
             geometric_mean(&ratios.collect::<Vec<f64>>())
         };
         let mut parts = Vec::new();
-        let rates: [(&str, &dyn Fn(&Measurement) -> Option<Spread>); 3] = [
-            ("batch", &|r| Some(r.batch_headers_per_second)),
-            ("single", &|r| Some(r.single_headers_per_second)),
-            ("updates", &|r| r.updates_per_second),
+        let rates: [(&str, Rate); 3] = [
+            ("batch", |r| Some(r.batch_headers_per_second)),
+            ("single", |r| Some(r.single_headers_per_second)),
+            ("updates", |r| r.updates_per_second),
         ];
         for (name, rate) in rates {
             if let Some(mean) = mean(rate) {
