@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    check, classify, completions, convert, engines, explain, generate, profiles,
+    check, classify, completions, convert, engines, explain, generate, inspect, profiles,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
@@ -49,6 +49,7 @@ enum Command {
     Check(check::Args),
     Generate(Box<generate::Args>),
     Convert(convert::Args),
+    Inspect(inspect::Args),
     Engines(engines::Args),
     Profiles(profiles::Args),
     Completions(completions::Args),
@@ -61,6 +62,7 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
         Command::Check(args) => check::run(args, talk),
         Command::Generate(args) => generate::run(args, talk),
         Command::Convert(args) => convert::run(args, talk),
+        Command::Inspect(args) => inspect::run(args, talk),
         Command::Profiles(args) => profiles::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),

@@ -7,4 +7,5 @@ pub(crate) mod convert;
 pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod inspect;
 pub(crate) mod profiles;

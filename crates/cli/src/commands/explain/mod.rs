@@ -14,7 +14,7 @@ use crate::input::{engine, header_text};
 use crate::output::OutputArgs;
 use crate::talk::Talk;
 
-mod fields;
+pub(crate) mod fields;
 mod report;
 
 use report::{ExplainReport, HeaderReport};

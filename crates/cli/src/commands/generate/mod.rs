@@ -56,7 +56,7 @@ pub(crate) struct Args {
     rules: usize,
 
     /// Which headers the rules are for
-    #[arg(long, value_enum, default_value = "ipv4", hide_possible_values = false)]
+    #[arg(long, value_enum, default_value = "ipv4")]
     family: FamilyName,
 
     /// The share of IPv6 rules in the family dual, 0 to 1
@@ -93,14 +93,8 @@ pub(crate) struct Args {
     skip_bad: bool,
 
     /// Where to write the rules; - for standard output
-    #[arg(
-        short,
-        long = "output",
-        value_name = "FILE",
-        default_value = "-",
-        help_heading = "Output"
-    )]
-    file: PathBuf,
+    #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = "Output")]
+    output: PathBuf,
 
     /// The format of the rules: classbench, rules or ovs
     ///
@@ -112,9 +106,6 @@ pub(crate) struct Args {
     /// List the built-in profiles instead
     #[arg(long, help_heading = "Output")]
     list_profiles: bool,
-
-    #[command(flatten)]
-    output: OutputArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -126,7 +117,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         match *what {}
     }
     if args.list_profiles {
-        return crate::commands::profiles::list(&args.output);
+        return crate::commands::profiles::list(&OutputArgs::default());
     }
     let recipe = Recipe {
         config: GeneratorConfig {
@@ -143,7 +134,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let policy = make(&recipe, talk)?;
     let took = began.elapsed().as_secs_f64();
     let format = args.to.unwrap_or_else(|| default_format(&policy));
-    write_rules(&policy, format, &args.file, talk)?;
+    write_rules(&policy, format, &args.output, talk)?;
     talk.note(&format!(
         "{} generated in {}",
         counted(policy.len(), "rule"),
