@@ -22,7 +22,7 @@ pub(crate) const ORANGE: &str = "#dd6b20";
 
 /// Colours from little to much.
 const RAMP: [(f64, [f64; 3]); 5] = [
-    (0.0, [222.0, 235.0, 247.0]),
+    (0.0, [205.0, 223.0, 241.0]),
     (0.3, [158.0, 202.0, 225.0]),
     (0.6, [66.0, 146.0, 198.0]),
     (0.85, [8.0, 81.0, 156.0]),
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_ramp_runs_from_light_to_dark() {
-        assert_eq!(ramp(0.0), "rgb(222,235,247)");
+        assert_eq!(ramp(0.0), "rgb(205,223,241)");
         assert_eq!(ramp(1.0), "rgb(8,38,84)");
         assert_eq!(ramp(0.3), "rgb(158,202,225)");
     }

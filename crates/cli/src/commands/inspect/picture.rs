@@ -1,5 +1,7 @@
 //! The picture of a rule set: prefix lengths, port classes, tuples, protocols.
 
+use std::path::Path;
+
 use super::report::{InspectReport, PartReport};
 use crate::output::style::{counted, grouped, percent, three_digits};
 use crate::output::svg::{Anchor, BLUE, FAINT, INK, ORANGE, PALE, Svg, is_dark, ramp};
@@ -9,7 +11,7 @@ const MARGIN: f64 = 40.0;
 const HEAD: f64 = 84.0;
 
 /// The height of one part's panels, with room below.
-const PART: f64 = 580.0;
+const PART: f64 = 592.0;
 
 /// The side of the heat map of prefix lengths.
 const HEAT: f64 = 396.0;
@@ -28,7 +30,9 @@ pub(super) fn draw(report: &InspectReport) -> String {
     #[allow(clippy::cast_precision_loss)] // at most eight
     let parts = report.parts.len() as f64;
     let mut svg = Svg::new(WIDTH, HEAD + parts * PART);
-    svg.title((MARGIN, 42.0), 22.0, &report.source);
+    let name = Path::new(&report.source).file_name();
+    let name = name.map_or_else(|| report.source.clone(), |name| name.to_string_lossy().into());
+    svg.title((MARGIN, 42.0), 22.0, &name);
     let mut facts = vec![
         counted(report.rules, "rule"),
         format!("of {}", report.schema),
@@ -54,7 +58,7 @@ fn draw_part(svg: &mut Svg, part: &PartReport, top: f64, several: bool) {
     } else {
         top -= 10.0;
     }
-    top += 34.0;
+    top += 42.0;
     if part.prefix_lengths.is_empty() {
         svg.text(
             (MARGIN, top),
@@ -237,7 +241,11 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     svg.title((at.0 - 20.0, top - 14.0), 14.0, &title);
     let most = sizes[0].max(1) as f64;
     let decades = most.log10().ceil().max(1.0);
-    let y_of = |count: f64| top + height - count.max(1.0).log10() / decades * height;
+    // A tuple of a single rule has a bar too.
+    let floor = 0.6_f64.log10();
+    let y_of = |count: f64| {
+        top + height - (count.max(1.0).log10() - floor) / (decades - floor) * height
+    };
     let mut count = 1.0;
     while count <= 10f64.powf(decades) {
         let y = y_of(count);
@@ -254,8 +262,7 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     let slot = width / bars as f64;
     if bars <= 160 {
         for (index, &size) in sizes.iter().enumerate() {
-            // A tuple of one rule has a bar too.
-            let y = y_of(size as f64).min(top + height - 1.5);
+            let y = y_of(size as f64);
             let corner = (left + index as f64 * slot, y);
             let tip = format!("tuple {}: {}", index + 1, counted(size, "rule"));
             svg.rect(corner, ((slot - 1.0).max(0.8), top + height - y), BLUE, &tip);

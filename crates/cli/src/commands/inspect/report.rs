@@ -319,10 +319,10 @@ impl InspectReport {
         let mut text = match shadow.shadowed {
             0 => "none that a single better rule covers".to_owned(),
             count => format!(
-                "{} never win, as a better rule covers each: {} exact, {} with another action",
+                "{}, each covered by a better rule: {} the same match, {} another action",
                 paint(NOTABLE, &counted(count, "rule")),
-                counted(shadow.duplicates, "duplicate"),
-                grouped(shadow.other_action)
+                has(shadow.duplicates),
+                has(shadow.other_action)
             ),
         };
         if shadow.examined < self.rules {
@@ -345,6 +345,11 @@ impl InspectReport {
         }
         writeln!(out)
     }
+}
+
+/// `1 has`, `3 have`
+fn has(count: usize) -> String {
+    format!("{} {}", grouped(count), if count == 1 { "has" } else { "have" })
 }
 
 impl ShadowReport {
