@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    check, classify, completions, convert, engines, explain, generate, inspect, profiles,
+    bench, check, classify, completions, convert, engines, explain, generate, inspect, profiles,
+    reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
@@ -46,6 +47,8 @@ struct Cli {
 enum Command {
     Classify(classify::Args),
     Explain(explain::Args),
+    Bench(bench::Args),
+    Reproduce(reproduce::Args),
     Check(check::Args),
     Generate(Box<generate::Args>),
     Convert(convert::Args),
@@ -59,6 +62,8 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
     match command {
         Command::Classify(args) => classify::run(args, talk),
         Command::Explain(args) => explain::run(args, talk),
+        Command::Bench(args) => bench::run(args, talk),
+        Command::Reproduce(args) => reproduce::run(args, talk),
         Command::Check(args) => check::run(args, talk),
         Command::Generate(args) => generate::run(args, talk),
         Command::Convert(args) => convert::run(args, talk),
@@ -108,7 +113,11 @@ mod tests {
             let text = after.map(ToString::to_string).unwrap_or_default();
             assert!(text.contains("Example"), "{name} has no example");
             for argument in command.get_arguments() {
-                assert!(argument.get_help().is_some(), "{name}: {} has no help", argument.get_id());
+                assert!(
+                    argument.get_help().is_some(),
+                    "{name}: {} has no help",
+                    argument.get_id()
+                );
             }
             command.get_subcommands().for_each(check);
         }

@@ -54,6 +54,7 @@ pub mod transaction;
 pub mod value;
 
 mod packed;
+mod positions;
 mod simd;
 mod unwildcard;
 

@@ -17,6 +17,7 @@ use crate::classifier::{BATCH, Classifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
 use crate::error::{BuildError, HeaderError, UpdateError};
 use crate::key::KeyVec;
+use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::{AddError, RuleSet};
 use crate::schema::Schema;
@@ -58,7 +59,7 @@ pub struct Policy {
     name: String,
     parts: Vec<RuleSet>,
     order: Vec<RuleId>,
-    positions: FastMap<RuleId, u32>,
+    positions: Positions,
     actions: Vec<String>,
     action_ids: FastMap<String, ActionId>,
     names: FastMap<RuleId, Box<str>>,
@@ -79,7 +80,7 @@ impl Policy {
             name: name.to_owned(),
             parts: schemas.iter().map(RuleSet::new).collect(),
             order: Vec::new(),
-            positions: FastMap::default(),
+            positions: Positions::new(),
             actions: Vec::new(),
             action_ids: FastMap::default(),
             names: FastMap::default(),
@@ -99,6 +100,25 @@ impl Policy {
             Policy::DUAL_STACK,
             &[Schema::ipv4_5tuple(), Schema::ipv6_5tuple()],
         )
+    }
+
+    /// A policy of rule sets that share one space of ids; rules with one id are
+    /// one rule. File order is that of the first part, then what the second
+    /// adds, and so on.
+    ///
+    /// # Panics
+    /// When there is no rule set or more than [`MAX_PARTS`].
+    #[must_use]
+    pub fn from_parts(name: &str, parts: Vec<RuleSet>) -> Policy {
+        let schemas: Vec<_> = parts.iter().map(|part| Arc::clone(part.schema())).collect();
+        let mut policy = Policy::new(name, &schemas);
+        for rule in parts.iter().flat_map(RuleSet::iter) {
+            if policy.positions.push(rule.id()) {
+                policy.order.push(rule.id());
+            }
+        }
+        policy.parts = parts;
+        policy
     }
 
     /// The name of dual-stack policies in rule files.
@@ -156,7 +176,7 @@ impl Policy {
     /// A rule's position in file order, if there is a rule with that id.
     #[must_use]
     pub fn position(&self, id: RuleId) -> Option<usize> {
-        self.positions.get(&id).map(|&position| position as usize)
+        self.positions.get(id)
     }
 
     /// The rule with that id in each part where it stands.
@@ -209,7 +229,7 @@ impl Policy {
         matches: &[(PartId, &[FieldMatch])],
     ) -> Result<(), AddError> {
         assert!(!matches.is_empty(), "a rule stands in at least one part");
-        if self.positions.contains_key(&id) {
+        if self.positions.get(id).is_some() {
             return Err(AddError::Update(UpdateError::DuplicateId {
                 change: 0,
                 id: id.get(),
@@ -224,8 +244,7 @@ impl Policy {
         for (part, matches) in matches {
             self.parts[part.index()].add(id, priority, action, matches)?;
         }
-        let position = u32::try_from(self.order.len()).expect("fewer rules than ids");
-        self.positions.insert(id, position);
+        self.positions.push(id);
         self.order.push(id);
         Ok(())
     }
@@ -233,7 +252,6 @@ impl Policy {
     /// Makes room for that many more rules.
     pub fn reserve(&mut self, rules: usize) {
         self.order.reserve(rules);
-        self.positions.reserve(rules);
         if let [only] = self.parts.as_mut_slice() {
             only.reserve(rules);
         }
@@ -263,11 +281,8 @@ impl Policy {
 impl From<RuleSet> for Policy {
     /// The policy with this one part.
     fn from(rules: RuleSet) -> Policy {
-        let mut policy = Policy::single(rules.schema());
-        policy.order = rules.iter().map(|rule| rule.id()).collect();
-        policy.positions = (0..).zip(&policy.order).map(|(i, &id)| (id, i)).collect();
-        policy.parts = vec![rules];
-        policy
+        let name = rules.schema().name().to_owned();
+        Policy::from_parts(&name, vec![rules])
     }
 }
 
@@ -336,6 +351,14 @@ impl PolicyTrace {
     #[must_use]
     pub fn part(&self, part: PartId) -> &KeyVec {
         &self.parts[part.index()]
+    }
+
+    /// Every part's keys.
+    pub fn parts(&self) -> impl Iterator<Item = (PartId, &KeyVec)> {
+        self.parts
+            .iter()
+            .enumerate()
+            .map(|(index, keys)| (PartId::from_index(index), keys))
     }
 
     /// Part and key of each header, in order.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
 use crate::error::{RuleError, UpdateError};
+use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner, pack_into};
 use crate::schema::Schema;
 
@@ -22,14 +21,6 @@ pub struct RuleSet {
     positions: Positions,
 }
 
-/// Where the rule of an id is.
-#[derive(Clone, Debug)]
-enum Positions {
-    /// Rule `i` has id `i`: true of everything read from a file without ids.
-    Identity,
-    Map(HashMap<RuleId, u32, foldhash::fast::FixedState>),
-}
-
 impl RuleSet {
     /// No rules yet.
     #[must_use]
@@ -39,7 +30,7 @@ impl RuleSet {
             words: Vec::new(),
             winners: Vec::new(),
             actions: Vec::new(),
-            positions: Positions::Identity,
+            positions: Positions::new(),
         }
     }
 
@@ -97,33 +88,13 @@ impl RuleSet {
     }
 
     fn claim_id(&mut self, id: RuleId) -> Result<(), UpdateError> {
-        let duplicate = UpdateError::DuplicateId {
-            change: 0,
-            id: id.get(),
-        };
-        let next = u32::try_from(self.len()).expect("fewer rules than ids");
-        if let Positions::Identity = self.positions {
-            if id.get() == next {
-                return Ok(());
-            }
-            if id.get() < next {
-                return Err(duplicate);
-            }
-            self.positions = Positions::Map(
-                (0..next)
-                    .map(|i| (RuleId::from_index(i as usize), i))
-                    .collect(),
-            );
-        }
-        match &mut self.positions {
-            Positions::Identity => unreachable!("left above"),
-            Positions::Map(map) => {
-                if map.contains_key(&id) {
-                    return Err(duplicate);
-                }
-                map.insert(id, next);
-                Ok(())
-            }
+        if self.positions.push(id) {
+            Ok(())
+        } else {
+            Err(UpdateError::DuplicateId {
+                change: 0,
+                id: id.get(),
+            })
         }
     }
 
@@ -172,10 +143,7 @@ impl RuleSet {
     /// The position of the rule with that id, if there is one.
     #[must_use]
     pub fn position(&self, id: RuleId) -> Option<usize> {
-        match &self.positions {
-            Positions::Identity => (id.index() < self.len()).then_some(id.index()),
-            Positions::Map(map) => map.get(&id).map(|&position| position as usize),
-        }
+        self.positions.get(id)
     }
 
     /// The rule with that id, if there is one.
@@ -205,14 +173,10 @@ impl RuleSet {
     /// Bytes held, spare room included.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let map = match &self.positions {
-            Positions::Identity => 0,
-            Positions::Map(map) => map.allocation_size(),
-        };
         self.words.capacity() * size_of::<u64>()
             + self.winners.capacity() * size_of::<Winner>()
             + self.actions.capacity() * size_of::<ActionId>()
-            + map
+            + self.positions.bytes()
     }
 }
 

@@ -14,6 +14,8 @@ fn main() {
         .and_then(|n| n.parse().ok())
         .unwrap_or(1_000_000);
     let mut text = String::new();
+    let mut v6 = String::new();
+    let mut flows = String::new();
     let mut trace = String::new();
     for i in 0..rules {
         let bits = i.wrapping_mul(0x9e37_79b9);
@@ -23,6 +25,14 @@ fn main() {
         text.push_str(&format!(
             "@{a}.{b}.{c}.{d}/{length}\t{d}.{c}.{b}.{a}/32\t0 : 65535\t{port} : {}\t0x06/0xFF\t0x0000/0x0200\t\n",
             port + 9
+        ));
+        v6.push_str(&format!(
+            "@2001:db8:{c:x}{d:02x}:{b:x}::{a:x}/{}\t2001:db8::{d:x}/128\t0 : 65535\t{port} : {port}\t0x11/0xFF\n",
+            32 + i % 97
+        ));
+        flows.push_str(&format!(
+            "priority={},tcp,in_port={d},nw_src={a}.{b}.{c}.{d}/{length},tp_dst={port} actions=output:{c}\n",
+            i & 0xffff
         ));
         trace.push_str(&format!("{bits}\t{}\t{port}\t443\t6\t{i}\n", !bits));
     }
@@ -42,6 +52,11 @@ fn main() {
         let loaded = read_policy("classbench", &text, None, None, &options).unwrap();
         say("read classbench", text.len(), start);
         let policy = loaded.value;
+        for (what, text) in [("read classbench, IPv6", &v6), ("read ovs", &flows)] {
+            let start = Instant::now();
+            read_policy("other", text, None, None, &options).unwrap();
+            say(what, text.len(), start);
+        }
         for format in [RuleFormat::Classbench, RuleFormat::Rules] {
             let mut written = Vec::new();
             let start = Instant::now();

@@ -4,7 +4,7 @@
 pub mod capture;
 pub mod diagnostic;
 pub mod formats;
-pub mod packet;
-pub mod kit;
 pub mod generate;
+pub mod kit;
+pub mod packet;
 pub mod traffic;

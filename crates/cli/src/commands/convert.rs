@@ -249,7 +249,10 @@ fn write_capture(trace: &PolicyTrace, path: &Path, talk: Talk) -> Result<(), Fai
         })
     })?;
     for (count, what) in [
-        (report.ports_lost, "lost ports, which their protocol does not have"),
+        (
+            report.ports_lost,
+            "lost ports, which their protocol does not have",
+        ),
         (report.protocols_lost, "could not keep their protocol"),
     ] {
         if count > 0 {
@@ -261,7 +264,9 @@ fn write_capture(trace: &PolicyTrace, path: &Path, talk: Talk) -> Result<(), Fai
 
 /// The time of a packet that has none.
 fn one_a_microsecond(index: usize) -> u64 {
-    u64::try_from(index).unwrap_or(u64::MAX).saturating_mul(1000)
+    u64::try_from(index)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(1000)
 }
 
 /// Tells what became of rules on their way into a file.

@@ -76,19 +76,34 @@ impl Report for Engines {
                 writeln!(out)?;
             }
             let default = if engine.default { " (the default)" } else { "" };
-            let updates = if engine.dynamic { "takes updates" } else { "static" };
+            let updates = if engine.dynamic {
+                "takes updates"
+            } else {
+                "static"
+            };
             writeln!(out, "{}{default}", paint(BOLD, engine.name))?;
             writeln!(out, "    {}", engine.summary)?;
-            writeln!(out, "    {}", paint(DIM, &format!("{updates}; from {}", engine.paper)))?;
+            writeln!(
+                out,
+                "    {}",
+                paint(DIM, &format!("{updates}; from {}", engine.paper))
+            )?;
             for option in &engine.options {
-                writeln!(out, "    {}  {}", paint(BOLD, &format!(":{}=", option.name)), option.help)?;
+                writeln!(
+                    out,
+                    "    {}  {}",
+                    paint(BOLD, &format!(":{}=", option.name)),
+                    option.help
+                )?;
             }
         }
         Ok(())
     }
 
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
-        out.row(&[&"name", &"default", &"dynamic", &"paper", &"summary", &"options"])?;
+        out.row(&[
+            &"name", &"default", &"dynamic", &"paper", &"summary", &"options",
+        ])?;
         for engine in &self.engines {
             let options = engine.options.iter().map(|option| option.name);
             let options = options.collect::<Vec<_>>().join(" ");

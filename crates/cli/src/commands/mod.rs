@@ -1,5 +1,6 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod classify;
 pub(crate) mod completions;
@@ -9,3 +10,4 @@ pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod profiles;
+pub(crate) mod reproduce;

@@ -52,7 +52,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
 
 /// Lists the profiles.
 pub(crate) fn list(output: &OutputArgs) -> Result<(), Failure> {
-    let profiles = Profile::BUILT_IN.iter().filter_map(|name| Profile::built_in(name));
+    let profiles = Profile::BUILT_IN
+        .iter()
+        .filter_map(|name| Profile::built_in(name));
     output.report(&Profiles {
         profiles: profiles
             .map(|profile| Row {

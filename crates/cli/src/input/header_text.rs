@@ -79,19 +79,19 @@ fn field(schema: &Arc<Schema>, name: &str) -> Result<FieldId, Failure> {
     schema.field_named(name).ok_or_else(|| {
         let names: Vec<&str> = schema.fields().iter().map(|field| field.name()).collect();
         let hint = did_you_mean(name, names.iter().copied());
-        Failure::usage(format!(
-            "{} has no field `{name}`{hint}",
-            schema.name()
-        ))
-        .with_help(format!("its fields are {}", names.join(", ")))
+        Failure::usage(format!("{} has no field `{name}`{hint}", schema.name()))
+            .with_help(format!("its fields are {}", names.join(", ")))
     })
 }
 
 fn parse_value(schema: &Schema, id: FieldId, text: &str) -> Result<u128, Failure> {
     let field = schema.field(id);
     let value = field.format().parse(text).ok_or_else(|| {
-        Failure::usage(format!("{}: `{text}` is no value of the field", field.name()))
-            .with_help(format!("expected {}", field.format().expectation()))
+        Failure::usage(format!(
+            "{}: `{text}` is no value of the field",
+            field.name()
+        ))
+        .with_help(format!("expected {}", field.format().expectation()))
     })?;
     if value > field.max_value() {
         return Err(Failure::usage(format!(
@@ -121,7 +121,14 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let policy = Policy::dual_stack();
-        for text in ["", "src", "src=10.0.0.1 src=10.0.0.1", "sprt=1", "sport=65536", "src=x"] {
+        for text in [
+            "",
+            "src",
+            "src=10.0.0.1 src=10.0.0.1",
+            "sprt=1",
+            "sport=65536",
+            "src=x",
+        ] {
             assert!(parse(text, &policy).is_err(), "{text}");
         }
     }

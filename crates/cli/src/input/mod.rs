@@ -72,10 +72,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
 }
 
 /// The word of a list that is most like another, if one is much like it.
-pub(crate) fn similar<'a>(
-    word: &str,
-    words: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub(crate) fn similar<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let scored = words
         .into_iter()
         .map(|known| (strsim::jaro_winkler(word, known), known));
@@ -158,14 +155,20 @@ mod tests {
         assert_eq!(count("10k"), Ok(10_000));
         assert_eq!(count("1M"), Ok(1_000_000));
         assert_eq!(count("1.5M"), Ok(1_500_000));
-        for bad in ["", "k", "-1", "1.5", "1e", "ten", "inf", "nanM", "infk", "0.0001k"] {
+        for bad in [
+            "", "k", "-1", "1.5", "1e", "ten", "inf", "nanM", "infk", "0.0001k",
+        ] {
             assert!(count(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn a_near_word_is_suggested() {
-        assert!(engine("tuplmerge").unwrap_err().contains("did you mean `tuplemerge`?"));
+        assert!(
+            engine("tuplmerge")
+                .unwrap_err()
+                .contains("did you mean `tuplemerge`?")
+        );
         assert!(!engine("zzz").unwrap_err().contains("did you mean"));
         assert!(engine("tuplemerge").is_ok());
     }

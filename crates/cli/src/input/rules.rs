@@ -83,8 +83,7 @@ impl RulesArgs {
             }
             Some(path) => {
                 let options = self.options();
-                let loaded =
-                    read_policy_file(path, self.rules_format, schema.as_ref(), &options)?;
+                let loaded = read_policy_file(path, self.rules_format, schema.as_ref(), &options)?;
                 (source_name(path), loaded)
             }
         };

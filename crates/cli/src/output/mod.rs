@@ -33,7 +33,13 @@ pub(crate) enum Format {
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct OutputArgs {
     /// The form of the report on standard output
-    #[arg(long, value_enum, default_value_t, value_name = "FORM", help_heading = "Output")]
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORM",
+        help_heading = "Output"
+    )]
     pub(crate) format: Format,
 }
 
@@ -64,10 +70,7 @@ impl OutputArgs {
 /// Standard output, locked and buffered; colours are taken out where they do
 /// not belong.
 pub(crate) fn stdout() -> impl Write {
-    BufWriter::with_capacity(
-        1 << 16,
-        anstream::AutoStream::auto(io::stdout().lock()),
-    )
+    BufWriter::with_capacity(1 << 16, anstream::AutoStream::auto(io::stdout().lock()))
 }
 
 /// Standard output for data that is not text for people: byte by byte as

@@ -186,7 +186,10 @@ mod tests {
     fn long_lists_are_broken_between_items() {
         let text = listed((0..40).map(|number| format!("number {number}")));
         assert!(text.lines().count() > 3);
-        assert!(text.lines().all(|line| line.chars().count() <= LINE + 1), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= LINE + 1),
+            "{text}"
+        );
         assert_eq!(text.replace('\n', " ").split(", ").count(), 40);
     }
 

@@ -164,7 +164,11 @@ impl Svg {
 /// The colour of a share between little (0) and much (1).
 pub(crate) fn ramp(share: f64) -> String {
     let share = share.clamp(0.0, 1.0);
-    let upper = RAMP.iter().position(|&(at, _)| share <= at).unwrap_or(0).max(1);
+    let upper = RAMP
+        .iter()
+        .position(|&(at, _)| share <= at)
+        .unwrap_or(0)
+        .max(1);
     let ((low, from), (high, to)) = (RAMP[upper - 1], RAMP[upper]);
     let part = (share - low) / (high - low);
     let mix = |index: usize| from[index] + (to[index] - from[index]) * part;
@@ -200,7 +204,10 @@ mod tests {
         let mut svg = Svg::new(10.0, 10.0);
         svg.title((0.0, 0.0), 10.0, "<script> & \"x\"\u{7}");
         let text = svg.finish();
-        assert!(text.contains("&lt;script&gt; &amp; &quot;x&quot; <"), "{text}");
+        assert!(
+            text.contains("&lt;script&gt; &amp; &quot;x&quot; <"),
+            "{text}"
+        );
     }
 
     #[test]

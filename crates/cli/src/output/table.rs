@@ -35,7 +35,9 @@ impl Table {
         });
         table.set_header(columns.iter().map(|(name, _)| Cell::new(paint(BOLD, name))));
         for (index, (_, side)) in columns.iter().enumerate() {
-            let column = table.column_mut(index).expect("the heading made the columns");
+            let column = table
+                .column_mut(index)
+                .expect("the heading made the columns");
             column.set_cell_alignment(match side {
                 Side::Left => CellAlignment::Left,
                 Side::Right => CellAlignment::Right,

@@ -1,6 +1,7 @@
 //! The classic capture format: a header of 24 bytes, then one record for each
 //! packet.
 
+use pcap_parser::nom::IResult;
 use pcap_parser::{
     LegacyPcapBlock, PcapError, PcapHeader, parse_pcap_frame, parse_pcap_frame_be,
     parse_pcap_frame_modified, parse_pcap_header,
@@ -111,13 +112,7 @@ fn link_type(header: &PcapHeader) -> LinkType {
 }
 
 type ParseRecord =
-    for<'a> fn(&'a [u8]) -> Result<(&'a [u8], LegacyPcapBlock<'a>), nom_error::Error<'a>>;
-
-/// The parser's error type, by a short name.
-mod nom_error {
-    use super::PcapError;
-    pub(super) type Error<'a> = pcap_parser::nom::Err<PcapError<&'a [u8]>>;
-}
+    for<'a> fn(&'a [u8]) -> IResult<&'a [u8], LegacyPcapBlock<'a>, PcapError<&'a [u8]>>;
 
 /// How the records of one file are written.
 struct Records {

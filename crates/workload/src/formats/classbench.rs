@@ -104,11 +104,10 @@ pub fn read(
     let action = policy.action(NO_ACTION);
     let mut problems = Problems::new(source);
     let (mut flagged, mut wider) = (0, 0);
-    let mut index = 0;
-    for (number, line) in lines(text).filter(|(_, line)| !is_blank(line)) {
+    let rules = lines(text).filter(|(_, line)| !is_blank(line));
+    for (index, (number, line)) in rules.enumerate() {
         let id = rule_number(source, index, number)?;
         let priority = u32::try_from(survey.rules - index).unwrap_or(u32::MAX);
-        index += 1;
         let parsed = match parse_quickly(line.as_bytes()) {
             Some(filter) => Ok(filter),
             None => parse_carefully(line),

@@ -92,8 +92,7 @@ impl RuleFormat {
     #[must_use]
     pub fn detect(text: &str) -> Option<RuleFormat> {
         let (_, line) = text::lines(text)
-            .filter(|(_, line)| !text::is_blank(line) && !line.trim_start().starts_with('#'))
-            .next()?;
+            .find(|(_, line)| !text::is_blank(line) && !line.trim_start().starts_with('#'))?;
         let mut words = line.split_ascii_whitespace();
         let first = words.next()?;
         if first.starts_with('@') {

@@ -42,6 +42,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use classyard::policy::{PartId, Policy};
+use classyard::schema::Field;
 use classyard::{AddError, FieldMatch, Priority, RuleId, Schema, UpdateError};
 
 use super::text::{decimal, lines, quoted};
@@ -412,7 +413,7 @@ impl<'t> Reader<'t> {
     }
 
     fn unknown_field(&self, key: &'t str) -> Fault<'t> {
-        let mut known: Vec<&str> = self.schemas[0].fields().iter().map(|f| f.name()).collect();
+        let mut known: Vec<&str> = self.schemas[0].fields().iter().map(Field::name).collect();
         known.extend(
             RESERVED
                 .iter()

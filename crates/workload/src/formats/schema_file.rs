@@ -124,20 +124,15 @@ impl Faults {
     fn locate(mut self, source: &str, text: &str) -> Problems {
         self.0.sort_by_key(|(span, ..)| span.start);
         let mut problems = Problems::new(source);
+        let offset = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
+        let mut lines = lines(text).peekable();
+        let mut place = (1, text);
         for (span, found, expected) in self.0 {
-            let place = lines(text)
-                .map(|(number, line)| {
-                    (
-                        number,
-                        line,
-                        line.as_ptr() as usize - text.as_ptr() as usize,
-                    )
-                })
-                .take_while(|&(_, _, start)| start <= span.start)
-                .last();
-            let Some((number, line, start)) = place else {
-                continue;
-            };
+            while let Some(next) = lines.next_if(|(_, line)| offset(line) <= span.start) {
+                place = next;
+            }
+            let (number, line) = place;
+            let start = offset(line);
             let from = (span.start - start).min(line.len());
             let to = (span.end.max(span.start) - start).clamp(from, line.len());
             let part = line.get(from..to).unwrap_or(&line[line.len()..]);
@@ -518,6 +513,9 @@ mod tests {
             &format!("name = \"ipv4-5tuple\"\n{field}"),
             &["1:8: `ipv4-5tuple` is built in"],
         );
+        // Nothing too deep, and quickly enough when everything is wrong.
+        assert!(read_schema("s", &format!("x = {}", "[".repeat(100_000))).is_err());
+        assert!(read_schema("s", &"=\n".repeat(100_000)).is_err());
         assert_problems(
             &format!("name = \"dual-5tuple\"\n{field}"),
             &["1:8: `dual-5tuple` is built in"],

@@ -3,4 +3,5 @@
 use super::*;
 
 mod errors;
+mod flows;
 mod round_trips;

@@ -57,7 +57,11 @@ impl Summary {
 
         let mut summary = Summary {
             rules: rules.len(),
-            tuples: rules.iter().map(|rule| rule.mask()).collect::<Seen<_>>().len(),
+            tuples: rules
+                .iter()
+                .map(|rule| rule.mask())
+                .collect::<Seen<_>>()
+                .len(),
             sources: distinct(rules, source),
             destinations: distinct(rules, destination),
             address_pairs: rules
@@ -151,7 +155,9 @@ fn matches(rules: &RuleSet, headers: usize, seed: u64) -> f64 {
 /// The total variation distance: half the sum of the differences.
 #[must_use]
 pub fn distance<K: Ord>(a: &Distribution<K>, b: &Distribution<K>) -> f64 {
-    let here = a.iter().map(|(key, share)| (share - b.get(key).unwrap_or(&0.0)).abs());
+    let here = a
+        .iter()
+        .map(|(key, share)| (share - b.get(key).unwrap_or(&0.0)).abs());
     let there = b.iter().filter(|(key, _)| !a.contains_key(key));
     (here.sum::<f64>() + there.map(|(_, share)| share).sum::<f64>()) / 2.0
 }
@@ -197,7 +203,11 @@ impl fmt::Display for Comparison {
         }
         let ratio = b.matches / a.matches.max(f64::MIN_POSITIVE);
         let name = "matches per header";
-        writeln!(f, "{name:22} {:>12.2} {:>12.2} {ratio:>7.2}", a.matches, b.matches)?;
+        writeln!(
+            f,
+            "{name:22} {:>12.2} {:>12.2} {ratio:>7.2}",
+            a.matches, b.matches
+        )?;
         for (name, distance) in self.distances() {
             writeln!(f, "{:22} {distance:>33.3}", format!("distance of {name}"))?;
         }

@@ -25,9 +25,11 @@ impl Draw {
     /// numbers changing.
     pub(crate) fn new(seed: u64, stream: &str) -> Draw {
         // FNV-1a of the name, spread over the state together with the seed.
-        let name = stream.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let name = stream
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
         let mut state = seed ^ name.rotate_left(23);
         let mut bytes = [0; 32];
         for word in bytes.chunks_exact_mut(8) {

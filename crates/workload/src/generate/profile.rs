@@ -408,7 +408,10 @@ fn check(parts: &ProfileParts) -> Result<(), ProfileError> {
     for protocol in parts.protocols.iter().filter(|p| p.share > 0.0) {
         check_protocol(parts, protocol)?;
     }
-    for (place, shape) in [("source", &parts.source), ("destination", &parts.destination)] {
+    for (place, shape) in [
+        ("source", &parts.source),
+        ("destination", &parts.destination),
+    ] {
         for (index, level) in shape.levels.iter().enumerate() {
             let fits = |x: f64| (0.0..=1.0).contains(&x);
             if !fits(level.two_children) || !fits(level.skew) {
@@ -494,7 +497,11 @@ fn check_shares(
         return Err(error(place, "no share", "at least one share above 0"));
     }
     if !total.is_finite() {
-        return Err(error(place, "shares without bound", "shares that can be added"));
+        return Err(error(
+            place,
+            "shares without bound",
+            "shares that can be added",
+        ));
     }
     Ok(())
 }

@@ -177,9 +177,9 @@ const FIXED: [(&str, Section); 13] = [
 impl Section {
     fn named(name: &str) -> Option<Section> {
         let fixed = FIXED.iter().find(|(known, _)| *known == name);
-        fixed.map(|&(_, section)| section).or_else(|| {
-            PortClass::from_seed_name(name).map(|class| Section::Pairs(class.index()))
-        })
+        fixed
+            .map(|&(_, section)| section)
+            .or_else(|| PortClass::from_seed_name(name).map(|class| Section::Pairs(class.index())))
     }
 }
 
@@ -579,11 +579,7 @@ impl<'a> Reader<'a> {
 }
 
 fn wrong_count<'a>(part: &'a str, found: usize, wanted: usize, form: &str) -> Fault<'a> {
-    (
-        part,
-        format!("{found} fields"),
-        format!("{wanted}: {form}"),
-    )
+    (part, format!("{found} fields"), format!("{wanted}: {form}"))
 }
 
 fn exactly<'a, const N: usize>(

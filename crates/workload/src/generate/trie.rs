@@ -445,6 +445,9 @@ impl DestinationTrie<'_, '_> {
             self.branch(list, level, nested.all, &mut children);
         }
         let [zero, one] = children;
+        if zero.len() + one.len() == 0 {
+            return Ok(());
+        }
         for (child, bit) in [(zero, 0), (one, bit_at(level))] {
             if child.len() > 0 {
                 self.grow(child, level + 1, prefix | bit, nested)?;
@@ -483,8 +486,8 @@ impl DestinationTrie<'_, '_> {
             return None;
         }
         let bit = self.sources[rule as usize] & bit_at(level) != 0;
-        let follows = source_length > level + 1
-            && self.draw.chance(self.correlation[level as usize + 1]);
+        let follows =
+            source_length > level + 1 && self.draw.chance(self.correlation[level as usize + 1]);
         Some((bit == follows, follows))
     }
 
@@ -567,7 +570,12 @@ impl DestinationTrie<'_, '_> {
     }
 
     /// The way of a rule that shares its node with no other.
-    fn alone(&mut self, arriving: &Arriving, level: u32, prefix: u128) -> Result<(), GenerateError> {
+    fn alone(
+        &mut self,
+        arriving: &Arriving,
+        level: u32,
+        prefix: u128,
+    ) -> Result<(), GenerateError> {
         let (mut level, mut address) = (level, prefix);
         let rule = match (&*arriving.walking, &*arriving.aside, &*arriving.sent) {
             (&[rule], _, _) => {

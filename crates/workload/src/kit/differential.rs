@@ -26,12 +26,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use classyard::{
-    Classifier, KeyVec, Limits, NoProgress, Priority, Progress, Rule, RuleId, RuleSet, Scratch,
-    Winner,
+    Classifier, KeyVec, Limits, NoProgress, Priority, Progress, Rule, RuleId, RuleRef, RuleSet,
+    Scratch, Winner,
 };
 
 use super::oracle::Oracle;
-use super::random::{Churn, Dice, RuleMaker, SeededDice, draw_header};
+use super::random::{Churn, Dice, RuleMaker, SeededDice, draw_header, draw_member};
 use super::{Skip, Subject, guarded, ring};
 
 mod question;
@@ -213,6 +213,8 @@ pub fn differential_with(
         scratch: Scratch::new(),
         outcome: Outcome::default(),
         next_length: 0,
+        next_rule: 0,
+        recent: Vec::new(),
     };
     let mut churn = Churn::new(maker, options.rules);
     match run.run(&mut churn, dice, progress) {
@@ -250,7 +252,14 @@ struct Run<'a> {
     scratch: Scratch,
     outcome: Outcome,
     next_length: usize,
+    next_rule: usize,
+    /// Headers of the last check, to be asked again: what an engine remembers
+    /// of them may be out of date.
+    recent: Vec<Vec<u128>>,
 }
+
+/// How many headers of a check are asked again in the next.
+const RECENT: usize = 8;
 
 /// A wrong answer.
 struct Found<'a> {
@@ -304,7 +313,7 @@ impl<'a> Run<'a> {
                 made += changes.len().max(1);
                 self.apply(changes)?;
             }
-            if dice.one_in(5) {
+            if dice.one_in(3) {
                 self.rebuild()?;
             }
         }
@@ -465,11 +474,23 @@ impl<'a> Run<'a> {
         let schema = Arc::clone(self.oracle.schema());
         let views = self.oracle.views();
         let mut keys = KeyVec::new(&schema);
-        for _ in 0..self.options.headers.max(1) {
-            let header = draw_header(&schema, &views, dice);
+        let mut winners = Vec::new();
+        for index in 0..self.options.headers.max(1) {
+            // Half of the headers go round the rules, so that each is visited.
+            let turn = (index % 2 == 0 && !views.is_empty()).then(|| {
+                self.next_rule += 1;
+                views[self.next_rule % views.len()]
+            });
+            let header = match turn {
+                Some(rule) => self.won_by(rule, dice),
+                None if index < 2 * self.recent.len() => self.recent[index / 2].clone(),
+                None => draw_header(&schema, &views, dice),
+            };
             keys.push(&header).expect("a header of the schema");
+            winners.push(self.oracle.winner(keys.key(index)));
         }
-        let winners = self.oracle.winners(&keys);
+        let recent = (0..RECENT).map(|_| keys.header(dice.below(keys.len())));
+        self.recent = recent.collect();
         let winner = |row: usize| winners[row % keys.len()];
         let mut questions: Questions = vec![(Question::Held, Vec::new())];
 
@@ -502,7 +523,7 @@ impl<'a> Run<'a> {
                 keys: ring(&keys, row, 1),
                 best,
                 preset,
-                flips: (index % 8 == 0).then(|| dice.word()),
+                flips: (index == 0).then(|| dice.word()),
             };
             questions.push((question, vec![winner(row).or(best)]));
         }
@@ -524,6 +545,21 @@ impl<'a> Run<'a> {
             questions.push((Question::Trace { keys }, vec![winner(row)]));
         }
         questions
+    }
+
+    /// A header that matches the rule and, if a few tries find one, no better
+    /// rule.
+    fn won_by(&self, rule: RuleRef<'_>, dice: &mut dyn Dice) -> Vec<u128> {
+        let mut header = draw_member(self.oracle.schema(), rule, dice);
+        for _ in 0..4 {
+            let mut key = KeyVec::new(self.oracle.schema());
+            key.push(&header).expect("a header of the schema");
+            if self.oracle.winner(key.key(0)) == rule.winner() {
+                break;
+            }
+            header = draw_member(self.oracle.schema(), rule, dice);
+        }
+        header
     }
 
     /// Makes a wrong answer repeatable and small.
@@ -571,7 +607,7 @@ fn ask_all(
 
 /// A candidate: none, the winner itself, a hair better or worse, another rule,
 /// the best and the worst that there are.
-fn candidate(winner: Winner, rules: &[classyard::RuleRef<'_>], dice: &mut dyn Dice) -> Winner {
+fn candidate(winner: Winner, rules: &[RuleRef<'_>], dice: &mut dyn Dice) -> Winner {
     let (priority, id) = match (winner.priority(), winner.rule()) {
         (Some(priority), Some(id)) => (priority.0, id.get()),
         _ => (1, 500),

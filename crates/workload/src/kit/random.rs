@@ -17,7 +17,7 @@ mod rules;
 mod schemas;
 mod updates;
 
-pub use headers::draw_header;
+pub use headers::{draw_header, draw_member};
 pub use rules::RuleMaker;
 pub use schemas::random_schema;
 pub use updates::Churn;

@@ -98,7 +98,13 @@ pub(crate) struct Args {
     families: Vec<FamilyName>,
 
     /// The engines: NAME or NAME:OPTION=VALUE:..., or `all`
-    #[arg(short, long, value_name = "SPECS", value_delimiter = ',', default_value = "all")]
+    #[arg(
+        short,
+        long,
+        value_name = "SPECS",
+        value_delimiter = ',',
+        default_value = "all"
+    )]
     engines: Vec<String>,
 
     /// How many headers to draw, from where answers change: corners of rules,
@@ -227,7 +233,10 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
     if let Some(path) = &args.rules {
         flags.push(format!("--rules {}", path.display()));
     }
-    let drawn = |given: bool| args.headers_drawn.unwrap_or(if given { 0 } else { HEADERS });
+    let drawn = |given: bool| {
+        args.headers_drawn
+            .unwrap_or(if given { 0 } else { HEADERS })
+    };
     let (mut trace, expected, given, name) = if let Some(path) = &args.expected {
         let (trace, expected) = read_expected(args, path, &policy, talk)?;
         flags.push(format!("--expected {}", path.display()));
@@ -245,7 +254,12 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
         let given = !args.headers.is_empty();
         (headers.trace, None, given, headers.source)
     } else {
-        (PolicyTrace::new(policy.schemas()), None, false, String::new())
+        (
+            PolicyTrace::new(policy.schemas()),
+            None,
+            false,
+            String::new(),
+        )
     };
     let mut expected = expected;
     let count = if expected.is_some() { 0 } else { drawn(given) };
@@ -322,7 +336,9 @@ fn draw(trace: &mut PolicyTrace, policy: &Policy, count: usize, seed: u64) {
         }
         let id = PartId::from_index(part);
         let header = draw_header(policy.part(id).schema(), &rules[part], &mut dice);
-        trace.push(id, &header).expect("headers are drawn for the schema");
+        trace
+            .push(id, &header)
+            .expect("headers are drawn for the schema");
     }
 }
 
@@ -357,7 +373,9 @@ fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
                 let mut recipe = Recipe::new(made_from, size, args.seed);
                 recipe.accept_fewer = true;
                 wanted.push(Wanted {
-                    name: format!("{shown} {} {size}", family.name()).trim().to_owned(),
+                    name: format!("{shown} {} {size}", family.name())
+                        .trim()
+                        .to_owned(),
                     flags: format!(
                         "--profiles {name} --families {} --sizes {size}",
                         family.name()

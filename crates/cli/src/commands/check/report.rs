@@ -206,20 +206,29 @@ impl Report for CheckReport {
                 grouped(lookups),
                 grouped(compared.changes),
                 seconds(case.seconds),
-                if case.equal { paint(GOOD, "equal") } else { paint(BAD, "DIFFERENT") },
+                if case.equal {
+                    paint(GOOD, "equal")
+                } else {
+                    paint(BAD, "DIFFERENT")
+                },
             ]);
         }
         table.write(out)?;
         writeln!(out)?;
         let compared = self.sum().rows();
-        let compared = compared.iter().map(|(noun, count)| match noun.split_once(' ') {
-            Some(("mask", rest)) => format!("{} {rest}", counted(*count, "mask")),
-            _ => counted(*count, noun),
-        });
+        let compared = compared
+            .iter()
+            .map(|(noun, count)| match noun.split_once(' ') {
+                Some(("mask", rest)) => format!("{} {rest}", counted(*count, "mask")),
+                _ => counted(*count, noun),
+            });
         fact(out, "Compared", join(compared, ", "))?;
         let skips: Vec<_> = self.cases.iter().flat_map(|case| &case.skipped).collect();
         if !skips.is_empty() {
-            let text = format!("{} (named on standard error)", counted(skips.len(), "comparison"));
+            let text = format!(
+                "{} (named on standard error)",
+                counted(skips.len(), "comparison")
+            );
             fact(out, "Left out", paint(NOTABLE, &text))?;
         }
         if self.equal {

@@ -8,9 +8,9 @@ use std::time::Instant;
 use classyard::{EngineSpec, Limits, Policy};
 
 use crate::failure::Failure;
+use crate::input::engine;
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::RulesArgs;
-use crate::input::engine;
 use crate::output::{OutputArgs, raw_stdout};
 use crate::talk::Talk;
 
@@ -71,7 +71,12 @@ pub(crate) struct Args {
     /// List this many rules, those with most hits; 0 for none
     ///
     /// Without it, 20 in a table, all in JSON and CSV.
-    #[arg(long, value_name = "N", conflicts_with = "all", help_heading = "Output")]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with = "all",
+        help_heading = "Output"
+    )]
     top: Option<usize>,
 
     /// List all rules that were hit, and all that never were
@@ -98,7 +103,9 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let rules = args.reading.load(args.rules.as_deref(), talk)?;
     let rules_seconds = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let headers = args.headers.load(&rules.policy, args.reading.skip_bad, talk)?;
+    let headers = args
+        .headers
+        .load(&rules.policy, args.reading.skip_bad, talk)?;
     let headers_seconds = began.elapsed().as_secs_f64();
 
     let spec = match &args.engine {
@@ -107,11 +114,18 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     };
     let began = Instant::now();
     let mut progress = talk.progress();
-    let classifier = rules.policy.build(&spec, &Limits::default(), &mut progress)?;
+    let classifier = rules
+        .policy
+        .build(&spec, &Limits::default(), &mut progress)?;
     drop(progress);
     let build_seconds = began.elapsed().as_secs_f64();
 
-    let lookups = Lookups::run(&classifier, &headers.trace, args.repeat, &mut talk.progress());
+    let lookups = Lookups::run(
+        &classifier,
+        &headers.trace,
+        args.repeat,
+        &mut talk.progress(),
+    );
     if let Some(path) = &args.winners {
         write_winners(path, &rules.policy, &headers, &lookups)?;
         if crate::input::is_dash(path) {
@@ -125,12 +139,8 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         _ => usize::MAX,
     };
     let mut report = ClassifyReport::new(&rules, &headers, &tally, top, args.all);
-    report.engine = report::EngineReport::new(
-        &spec,
-        args.engine.is_some(),
-        &rules.policy,
-        &classifier,
-    );
+    report.engine =
+        report::EngineReport::new(&spec, args.engine.is_some(), &rules.policy, &classifier);
     report.rate = lookups.rate(headers.trace.len());
     report.seconds = report::Seconds {
         read_rules: rules_seconds,
@@ -181,7 +191,10 @@ fn write_lines(
     };
     let mut with_header = packets.origin.packet_of.iter().peekable();
     for packet in 0..packets.capture.packets().len() {
-        if with_header.next_if(|&&next| next as usize == packet).is_some() {
+        if with_header
+            .next_if(|&&next| next as usize == packet)
+            .is_some()
+        {
             line(out)?;
         } else {
             out.write_all(b"x\n")?;

@@ -11,9 +11,8 @@ use crate::input::headers::{Headers, Packets};
 use crate::input::rules::LoadedRules;
 use crate::output::rule::RuleView;
 use crate::output::style::{
-    self,
-    BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
-    seconds, three_digits,
+    self, BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint,
+    percent, seconds, three_digits,
 };
 use crate::output::table::{Side, Table, fact, remark};
 use crate::output::{Report, csv, join};
@@ -202,7 +201,11 @@ impl ClassifyReport {
                 count: never_hit.len(),
                 views: never_hit
                     .iter()
-                    .take(if list_all { usize::MAX } else { NEVER_HIT_SHOWN })
+                    .take(if list_all {
+                        usize::MAX
+                    } else {
+                        NEVER_HIT_SHOWN
+                    })
                     .map(|&at| RuleView::at(policy, at))
                     .collect(),
                 rules: never_hit,
@@ -264,12 +267,15 @@ impl PacketsReport {
         let counters = &packets.origin.counters;
         let named = |rows: Vec<(&'static str, u64)>| -> Vec<Named> {
             let rows = rows.into_iter().filter(|&(_, packets)| packets > 0);
-            rows.map(|(name, packets)| Named { name, packets }).collect()
+            rows.map(|(name, packets)| Named { name, packets })
+                .collect()
         };
         let lengths = packets.capture.packets().iter();
         PacketsReport {
             count: counters.packets(),
-            bytes: lengths.map(|packet| u64::from(packet.original_length)).sum(),
+            bytes: lengths
+                .map(|packet| u64::from(packet.original_length))
+                .sum(),
             counters: named(counters.rows()),
             without_header: named(
                 packets
@@ -309,12 +315,15 @@ impl EngineReport {
         classifier: &PolicyClassifier,
     ) -> EngineReport {
         let stats: Vec<_> = classifier.parts().iter().map(|part| part.stats()).collect();
-        let parts = policy.schemas().zip(&stats).map(|(schema, stats)| EnginePart {
-            schema: schema.name().to_owned(),
-            rules: stats.rules,
-            tables: stats.tables,
-            bytes: stats.bytes(),
-        });
+        let parts = policy
+            .schemas()
+            .zip(&stats)
+            .map(|(schema, stats)| EnginePart {
+                schema: schema.name().to_owned(),
+                rules: stats.rules,
+                tables: stats.tables,
+                bytes: stats.bytes(),
+            });
         EngineReport {
             spec: spec.to_string(),
             asked_for,
@@ -337,7 +346,14 @@ impl Report for ClassifyReport {
 
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
         out.row(&[
-            &"rule", &"id", &"name", &"action", &"priority", &"match", &"headers", &"bytes",
+            &"rule",
+            &"id",
+            &"name",
+            &"action",
+            &"priority",
+            &"match",
+            &"headers",
+            &"bytes",
             &"share",
         ])?;
         for Hit { rule, share } in &self.hits {
@@ -374,7 +390,11 @@ impl ClassifyReport {
             parts,
             ..
         } = &self.rules;
-        let mut text = format!("{} of {schema} from {}", counted(*count, "rule"), paint(BOLD, source));
+        let mut text = format!(
+            "{} of {schema} from {}",
+            counted(*count, "rule"),
+            paint(BOLD, source)
+        );
         if self.rules.embedded {
             text.push_str(", the embedded example");
         }
@@ -383,7 +403,14 @@ impl ClassifyReport {
                 .iter()
                 .map(|part| format!("{} {}", grouped(part.rules), family(&part.schema)));
             text.push_str(&format!("\n{}", join(parts, ", ")));
-            if self.rules.parts.iter().map(|part| part.rules).sum::<usize>() > *count {
+            if self
+                .rules
+                .parts
+                .iter()
+                .map(|part| part.rules)
+                .sum::<usize>()
+                > *count
+            {
                 text.push_str("; some hold for both");
             }
         }
@@ -457,7 +484,11 @@ impl ClassifyReport {
             0 => format!("all {headers} packets"),
             left => format!(
                 "{headers} of them; {} no header for these rules: {}",
-                if left == 1 { "1 has".to_owned() } else { format!("{} have", grouped(left)) },
+                if left == 1 {
+                    "1 has".to_owned()
+                } else {
+                    format!("{} have", grouped(left))
+                },
                 listed(&packets.without_header)
             ),
         };
@@ -560,7 +591,11 @@ impl ClassifyReport {
         if *count == 0 {
             return fact(out, "Never hit", "every rule was hit");
         }
-        let summary = format!("{} of {}", grouped(*count), counted(self.rules.count, "rule"));
+        let summary = format!(
+            "{} of {}",
+            grouped(*count),
+            counted(self.rules.count, "rule")
+        );
         if self.list_all {
             fact(out, "Never hit", summary)?;
             let mut table = Table::new(&[
@@ -580,10 +615,13 @@ impl ClassifyReport {
             }
             return table.write(out);
         }
-        let shown = views.iter().take(NEVER_HIT_SHOWN).map(|rule| match &rule.name {
-            Some(name) => format!("{} {name}", rule.rule),
-            None => rule.rule.to_string(),
-        });
+        let shown = views
+            .iter()
+            .take(NEVER_HIT_SHOWN)
+            .map(|rule| match &rule.name {
+                Some(name) => format!("{} {name}", rule.rule),
+                None => rule.rule.to_string(),
+            });
         let mut text = format!("{summary}\n{}", style::listed(shown));
         if *count > NEVER_HIT_SHOWN {
             text.push_str(&paint(DIM, " and so on; --all lists them"));
@@ -597,7 +635,11 @@ impl Share {
     fn push_cells(&self, row: &mut Vec<String>, largest: f64) {
         row.push(grouped(self.headers));
         row.push(percent(self.share));
-        let width = if largest > 0.0 { self.share / largest } else { 0.0 };
+        let width = if largest > 0.0 {
+            self.share / largest
+        } else {
+            0.0
+        };
         row.push(paint(BAR, &bar(width, BAR_WIDTH)));
         if let Some(bytes) = self.bytes {
             row.push(grouped(bytes));

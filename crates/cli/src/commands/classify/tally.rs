@@ -53,7 +53,10 @@ impl Tally {
             total: Count::default(),
         };
         let positions = Positions::new(policy);
-        let lengths = headers.packets.as_ref().map(|packets| &packets.origin.lengths);
+        let lengths = headers
+            .packets
+            .as_ref()
+            .map(|packets| &packets.origin.lengths);
         for (index, winner) in lookups.in_order(&headers.trace).enumerate() {
             let bytes = lengths.map_or(0, |lengths| u64::from(lengths[index]));
             match winner.rule().and_then(|id| positions.get(id)) {

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{EngineSpec, FieldMatch, KeyVec, Limits, Policy, RuleRef, RuleSet, Scratch, Winner};
+use classyard::{
+    EngineSpec, FieldMatch, KeyVec, Limits, Policy, RuleRef, RuleSet, Scratch, Winner,
+};
 
 use crate::embedded;
 use crate::failure::Failure;
@@ -110,8 +112,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     };
     let classifier = spec.build(part, &Limits::default(), &mut talk.progress())?;
     let mut mask = vec![0; part.schema().key_words()];
-    let masked =
-        classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+    let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
     let lookup = classifier.trace(key);
 
     let matching = matching(part, key);
@@ -146,16 +147,17 @@ fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Ask
     if args.headers.capture.is_some() || args.packet.is_some() {
         return from_capture(args, policy, talk);
     }
-    let text = match (&args.header, embedded) {
-        (Some(text), _) => text,
-        (None, true) => embedded::HEADER,
-        (None, false) => {
-            return Err(Failure::usage("there is no header to explain").with_help(format!(
+    let text =
+        match (&args.header, embedded) {
+            (Some(text), _) => text,
+            (None, true) => embedded::HEADER,
+            (None, false) => {
+                return Err(Failure::usage("there is no header to explain").with_help(format!(
                 "give --header \"{}\", or a --capture and --packet, or a --trace and --line",
                 embedded::HEADER
             )));
-        }
-    };
+            }
+        };
     let header = header_text::parse(text, policy)?;
     let schema = policy.part(header.part).schema();
     if !header.missing.is_empty() {
@@ -254,7 +256,11 @@ fn near_misses<'a>(
     let mut scored: Vec<(Score, RuleRef<'a>)> = better
         .map(|rule| {
             let refused = fields::refused(&rule, header).len();
-            let demands = rule.fields().iter().filter(|&&it| it != FieldMatch::Any).count();
+            let demands = rule
+                .fields()
+                .iter()
+                .filter(|&&it| it != FieldMatch::Any)
+                .count();
             let agreed = demands - refused;
             ((refused, Reverse(agreed), rule.winner().rank()), rule)
         })

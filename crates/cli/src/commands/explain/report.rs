@@ -6,14 +6,10 @@ use std::sync::Arc;
 use classyard::{EngineSpec, LookupTrace, Policy, RuleRef, Schema};
 use serde::Serialize;
 
-use super::fields::{
-    Compared, MaskField, compare, mask_fields, mask_words, masked_value, refused,
-};
+use super::fields::{Compared, MaskField, compare, mask_fields, mask_words, masked_value, refused};
 use crate::input::rules::LoadedRules;
 use crate::output::rule::RuleView;
-use crate::output::style::{
-    BOLD, DIM, GOOD, NOTABLE, action_style, counted, grouped, paint,
-};
+use crate::output::style::{BOLD, DIM, GOOD, NOTABLE, action_style, counted, grouped, paint};
 use crate::output::table::{Side, Table, fact, heading, remark};
 use crate::output::{Report, csv, join};
 
@@ -329,7 +325,11 @@ impl ExplainReport {
         for (index, rule) in self.matches.iter().take(MATCHES_SHOWN).enumerate() {
             let action = rule.action.as_deref().unwrap_or_default();
             table.row(vec![
-                if index == 0 { paint(GOOD, "wins") } else { String::new() },
+                if index == 0 {
+                    paint(GOOD, "wins")
+                } else {
+                    String::new()
+                },
                 rule.rule.to_string(),
                 rule.name.clone().unwrap_or_default(),
                 paint(action_style(action), action),

@@ -76,11 +76,21 @@ pub(crate) struct Args {
     smoothing: u32,
 
     /// Shorter prefixes above 0, longer ones below; -1 to 1
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
     address_scope: f64,
 
     /// More general ports above 0, more specific ones below; -1 to 1
-    #[arg(long, value_name = "X", default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
     port_scope: f64,
 
     /// Write fewer rules, if there are not as many distinct ones, instead of
@@ -93,7 +103,13 @@ pub(crate) struct Args {
     skip_bad: bool,
 
     /// Where to write the rules; - for standard output
-    #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = "Output")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        help_heading = "Output"
+    )]
     output: PathBuf,
 
     /// The format of the rules: classbench, rules or ovs
@@ -208,7 +224,9 @@ pub(crate) fn write_rules(
     path: &Path,
     talk: Talk,
 ) -> Result<(), Failure> {
-    let report = to_file(path, |out| write_policy(policy, format, out).map_err(written))?;
+    let report = to_file(path, |out| {
+        write_policy(policy, format, out).map_err(written)
+    })?;
     crate::commands::convert::tell(&report, talk);
     Ok(())
 }

@@ -65,7 +65,9 @@ impl AgainstReport {
             ("rules", |summary| summary.rules as f64),
             ("tuples", |summary| summary.tuples as f64),
             ("source prefixes", |summary| summary.sources as f64),
-            ("destination prefixes", |summary| summary.destinations as f64),
+            ("destination prefixes", |summary| {
+                summary.destinations as f64
+            }),
             ("address pairs", |summary| summary.address_pairs as f64),
             ("matches per header", |summary| summary.matches),
         ];
@@ -124,11 +126,17 @@ impl Report for AgainstReport {
             writeln!(out)?;
             let mut table = Table::new(&[("distribution", Side::Left), ("distance", Side::Right)]);
             for row in &part.distances {
-                table.row(vec![row.distribution.to_owned(), format!("{:.3}", row.distance)]);
+                table.row(vec![
+                    row.distribution.to_owned(),
+                    format!("{:.3}", row.distance),
+                ]);
             }
             table.write(out)?;
         }
-        remark(out, "distance: total variation; 0 the same, 1 nothing in common")
+        remark(
+            out,
+            "distance: total variation; 0 the same, 1 nothing in common",
+        )
     }
 
     fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {

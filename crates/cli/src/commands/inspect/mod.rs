@@ -82,7 +82,9 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
                 summary(args, other.policy.part(b)),
             ],
         });
-        return args.output.report(&against::AgainstReport::new(comparisons));
+        return args
+            .output
+            .report(&against::AgainstReport::new(comparisons));
     }
     let policy = &rules.policy;
     let mut progress = talk.progress();

@@ -31,16 +31,29 @@ pub(super) fn draw(report: &InspectReport) -> String {
     let parts = report.parts.len() as f64;
     let mut svg = Svg::new(WIDTH, HEAD + parts * PART);
     let name = Path::new(&report.source).file_name();
-    let name = name.map_or_else(|| report.source.clone(), |name| name.to_string_lossy().into());
+    let name = name.map_or_else(
+        || report.source.clone(),
+        |name| name.to_string_lossy().into(),
+    );
     svg.title((MARGIN, 42.0), 22.0, &name);
     let mut facts = vec![
         counted(report.rules, "rule"),
         format!("of {}", report.schema),
     ];
-    facts.extend(report.engines.iter().filter(|row| row.engine != "linear").map(|row| {
-        format!("{}: {}", row.engine, counted(row.tables, "table"))
-    }));
-    svg.text((MARGIN, 64.0), 13.0, Anchor::Start, FAINT, &facts.join("   ·   "));
+    facts.extend(
+        report
+            .engines
+            .iter()
+            .filter(|row| row.engine != "linear")
+            .map(|row| format!("{}: {}", row.engine, counted(row.tables, "table"))),
+    );
+    svg.text(
+        (MARGIN, 64.0),
+        13.0,
+        Anchor::Start,
+        FAINT,
+        &facts.join("   ·   "),
+    );
     let mut top = HEAD;
     for part in &report.parts {
         draw_part(&mut svg, part, top, report.parts.len() > 1);
@@ -141,9 +154,21 @@ fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         let corner = (left + 130.0 + f64::from(step) * 2.4, scale);
         svg.rect(corner, (2.5, 9.0), &ramp(share), "");
     }
-    svg.text((left + 122.0, scale + 9.0), 11.0, Anchor::End, FAINT, "1 rule");
+    svg.text(
+        (left + 122.0, scale + 9.0),
+        11.0,
+        Anchor::End,
+        FAINT,
+        "1 rule",
+    );
     let most = format!("{} of the rules", percent(largest));
-    svg.text((left + 282.0, scale + 9.0), 11.0, Anchor::Start, FAINT, &most);
+    svg.text(
+        (left + 282.0, scale + 9.0),
+        11.0,
+        Anchor::Start,
+        FAINT,
+        &most,
+    );
 }
 
 fn span(first: u32, step: u32, bits: u32) -> String {
@@ -175,20 +200,39 @@ fn ports(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
             #[allow(clippy::cast_precision_loss)] // below five
             let corner = (left + column as f64 * side, top + row as f64 * side);
             let depth = (share / largest).sqrt();
-            let fill = if share > 0.0 { ramp(depth) } else { PALE.to_owned() };
-            let tip = format!("source {source}, destination {destination}: {}", percent(share));
+            let fill = if share > 0.0 {
+                ramp(depth)
+            } else {
+                PALE.to_owned()
+            };
+            let tip = format!(
+                "source {source}, destination {destination}: {}",
+                percent(share)
+            );
             svg.rect(corner, (side - 1.5, side - 1.5), &fill, &tip);
             if share >= 0.005 {
                 let colour = if is_dark(depth) { "#ffffff" } else { INK };
                 let middle = (corner.0 + side / 2.0 - 0.75, corner.1 + side / 2.0 + 3.0);
-                svg.text(middle, 10.5, Anchor::Middle, colour, &format!("{:.0}", share * 100.0));
+                svg.text(
+                    middle,
+                    10.5,
+                    Anchor::Middle,
+                    colour,
+                    &format!("{:.0}", share * 100.0),
+                );
             }
         }
     }
     for (index, name) in SIDES.iter().enumerate() {
         #[allow(clippy::cast_precision_loss)] // below five
         let middle = (index as f64 + 0.5) * side;
-        svg.text((left - 6.0, top + middle + 4.0), 11.0, Anchor::End, FAINT, name);
+        svg.text(
+            (left - 6.0, top + middle + 4.0),
+            11.0,
+            Anchor::End,
+            FAINT,
+            name,
+        );
         let below = top + 5.0 * side + 14.0;
         svg.text((left + middle, below), 11.0, Anchor::Middle, FAINT, name);
     }
@@ -199,7 +243,12 @@ fn ports(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         INK,
         "source port (% of rules)",
     );
-    svg.upward((left - 46.0, top + 2.5 * side), 12.0, INK, "destination port");
+    svg.upward(
+        (left - 46.0, top + 2.5 * side),
+        12.0,
+        INK,
+        "destination port",
+    );
 }
 
 /// Shares of the protocols as bars.
@@ -214,7 +263,13 @@ fn protocols(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     for (index, row) in part.protocols.iter().take(BARS).enumerate() {
         #[allow(clippy::cast_precision_loss)] // below BARS
         let y = top + index as f64 * 25.0;
-        svg.text((left + 50.0, y + 14.0), 12.0, Anchor::End, INK, &row.protocol);
+        svg.text(
+            (left + 50.0, y + 14.0),
+            12.0,
+            Anchor::End,
+            INK,
+            &row.protocol,
+        );
         let length = row.share / largest * width;
         svg.rect((left + 58.0, y + 2.0), (length, 16.0), BLUE, "");
         let end = (left + 64.0 + length, y + 14.0);
@@ -243,9 +298,8 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     let decades = most.log10().ceil().max(1.0);
     // A tuple of a single rule has a bar too.
     let floor = 0.6_f64.log10();
-    let y_of = |count: f64| {
-        top + height - (count.max(1.0).log10() - floor) / (decades - floor) * height
-    };
+    let y_of =
+        |count: f64| top + height - (count.max(1.0).log10() - floor) / (decades - floor) * height;
     let mut count = 1.0;
     while count <= 10f64.powf(decades) {
         let y = y_of(count);
@@ -265,7 +319,12 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
             let y = y_of(size as f64);
             let corner = (left + index as f64 * slot, y);
             let tip = format!("tuple {}: {}", index + 1, counted(size, "rule"));
-            svg.rect(corner, ((slot - 1.0).max(0.8), top + height - y), BLUE, &tip);
+            svg.rect(
+                corner,
+                ((slot - 1.0).max(0.8), top + height - y),
+                BLUE,
+                &tip,
+            );
         }
     } else {
         let points: Vec<(f64, f64)> = (0..bars)
@@ -282,7 +341,10 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         .map(|(index, &size)| {
             held += size;
             let share = held as f64 / total.max(1) as f64;
-            (left + (index as f64 + 0.5) * slot, top + height * (1.0 - share))
+            (
+                left + (index as f64 + 0.5) * slot,
+                top + height * (1.0 - share),
+            )
         })
         .collect();
     svg.path(&shares, ORANGE);
@@ -309,5 +371,11 @@ fn tuples(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
         grouped(half),
         three_digits(total as f64 / bars as f64)
     );
-    svg.text((left + width / 2.0, below), 11.0, Anchor::Middle, FAINT, &text);
+    svg.text(
+        (left + width / 2.0, below),
+        11.0,
+        Anchor::Middle,
+        FAINT,
+        &text,
+    );
 }

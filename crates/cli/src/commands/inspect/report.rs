@@ -200,7 +200,10 @@ fn protocol_name(protocol: Option<u8>) -> String {
 }
 
 fn sorted<K: Copy + Ord>(distribution: &BTreeMap<K, f64>) -> Vec<(K, f64)> {
-    let mut rows: Vec<(K, f64)> = distribution.iter().map(|(&key, &share)| (key, share)).collect();
+    let mut rows: Vec<(K, f64)> = distribution
+        .iter()
+        .map(|(&key, &share)| (key, share))
+        .collect();
     rows.sort_by(|a, b| b.1.total_cmp(&a.1));
     rows
 }
@@ -300,7 +303,11 @@ impl Report for InspectReport {
 
 impl InspectReport {
     fn write_facts(&self, out: &mut dyn Write) -> io::Result<()> {
-        let embedded = if self.embedded { ", the embedded example" } else { "" };
+        let embedded = if self.embedded {
+            ", the embedded example"
+        } else {
+            ""
+        };
         let rules = format!(
             "{} of {} from {}{embedded}",
             counted(self.rules, "rule"),
@@ -349,7 +356,11 @@ impl InspectReport {
 
 /// `1 has`, `3 have`
 fn has(count: usize) -> String {
-    format!("{} {}", grouped(count), if count == 1 { "has" } else { "have" })
+    format!(
+        "{} {}",
+        grouped(count),
+        if count == 1 { "has" } else { "have" }
+    )
 }
 
 impl ShadowReport {
@@ -373,7 +384,9 @@ impl ShadowReport {
                 rule.rule.to_string(),
                 rule.name.clone().unwrap_or_default(),
                 rule.matches.clone(),
-                format!("{} {name} {}", by.rule, paint(DIM, &by.matches)).trim().to_owned(),
+                format!("{} {name} {}", by.rule, paint(DIM, &by.matches))
+                    .trim()
+                    .to_owned(),
                 match (row.duplicate, row.same_action) {
                     (_, false) => paint(
                         NOTABLE,
@@ -403,7 +416,11 @@ impl PartReport {
             let title = format!("{}: {}", self.schema, counted(self.rules, "rule"));
             heading(out, &title)?;
         }
-        fact(out, "Tuples", format!("{} (distinct masks)", grouped(self.tuples)))?;
+        fact(
+            out,
+            "Tuples",
+            format!("{} (distinct masks)", grouped(self.tuples)),
+        )?;
         if self.sources > 0 {
             let text = format!(
                 "{} sources, {} destinations, {} pairs",
@@ -445,21 +462,40 @@ impl PartReport {
         let rows = self.largest_tuples.iter().map(|row| {
             #[allow(clippy::cast_precision_loss)] // shown with one digit
             let share = row.rules as f64 / self.rules.max(1) as f64;
-            let mask = if row.mask.is_empty() { "(no bit)" } else { &row.mask };
+            let mask = if row.mask.is_empty() {
+                "(no bit)"
+            } else {
+                &row.mask
+            };
             (mask.to_owned(), share)
         });
         shares(out, "largest tuples", rows.collect(), self.tuples)?;
         let rows = self.prefix_lengths.iter();
         let rows = rows.map(|row| (format!("/{} /{}", row.source, row.destination), row.share));
         let total = self.prefix_lengths.len();
-        shares(out, "prefix lengths (source destination)", rows.take(ROWS).collect(), total)?;
+        shares(
+            out,
+            "prefix lengths (source destination)",
+            rows.take(ROWS).collect(),
+            total,
+        )?;
         let rows = self.port_classes.iter();
         let rows = rows.map(|row| (format!("{} {}", row.source, row.destination), row.share));
         let total = self.port_classes.len();
-        shares(out, "port classes (source destination)", rows.take(ROWS).collect(), total)?;
+        shares(
+            out,
+            "port classes (source destination)",
+            rows.take(ROWS).collect(),
+            total,
+        )?;
         let rows = self.protocols.iter();
         let rows = rows.map(|row| (row.protocol.clone(), row.share));
-        shares(out, "protocols", rows.take(ROWS).collect(), self.protocols.len())
+        shares(
+            out,
+            "protocols",
+            rows.take(ROWS).collect(),
+            self.protocols.len(),
+        )
     }
 
     fn write_fields(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -504,7 +540,11 @@ fn shares(
     if rows.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[(title, Side::Left), ("share", Side::Right), ("", Side::Left)]);
+    let mut table = Table::new(&[
+        (title, Side::Left),
+        ("share", Side::Right),
+        ("", Side::Left),
+    ]);
     let largest = rows.iter().map(|&(_, share)| share).fold(0.0, f64::max);
     let shown = rows.len();
     for (name, share) in rows {

@@ -146,7 +146,11 @@ impl<'a> Part<'a> {
             if beyond {
                 continue;
             }
-            for &position in by_value.get(masked(rule, mask).as_slice()).into_iter().flatten() {
+            for &position in by_value
+                .get(masked(rule, mask).as_slice())
+                .into_iter()
+                .flatten()
+            {
                 *steps += 1;
                 let other = self.rules.rule(position as usize);
                 if !other.winner().beats(rule.winner()) {
@@ -201,7 +205,11 @@ mod tests {
                 let matches = [
                     FieldMatch::Prefix { value, length },
                     FieldMatch::Any,
-                    if dice.below(2) == 0 { FieldMatch::Any } else { port(&mut dice) },
+                    if dice.below(2) == 0 {
+                        FieldMatch::Any
+                    } else {
+                        port(&mut dice)
+                    },
                     port(&mut dice),
                     FieldMatch::Any,
                 ];

@@ -488,7 +488,7 @@ fn folded(a: u64, b: u64) -> u64 {
 
 /// The next number of a sequence whose members look random (Steele et al.,
 /// "Fast splittable pseudorandom number generators", 2014).
-fn splitmix(state: &mut u64) -> u64 {
+pub(super) fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(ODD);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -25,8 +25,7 @@ pub(super) fn next_token<'t>(rest: &mut &'t str) -> Result<Option<Token<'t>>, Fa
     }
     let mut equals = None;
     let mut end = text.len();
-    let mut bytes = text.bytes().enumerate();
-    while let Some((index, byte)) = bytes.next() {
+    for (index, byte) in text.bytes().enumerate() {
         match byte {
             b if b.is_ascii_whitespace() || b == b'#' => {
                 end = index;

@@ -315,6 +315,15 @@ proptest! {
         poke(&text, &all_choices()[which]);
     }
 
+    /// The same with pieces of what it should be.
+    #[test]
+    fn nothing_panics_on_soup(pieces in prop::collection::vec(0..SOUP.len(), 0..24), which in 0usize..5) {
+        let text: String = pieces.iter().map(|&piece| SOUP[piece]).collect();
+        let choice = &all_choices()[which];
+        poke(&text, choice);
+        poke(&format!("schema {}\n{text}", choice.name()), choice);
+    }
+
     /// The same with texts that are nearly right.
     #[test]
     fn nothing_panics_on_damage(seed: u64, rules in 1u32..4, which in 0usize..5, at: usize, with: u8) {
@@ -333,6 +342,74 @@ proptest! {
         }
     }
 }
+
+/// What files are made of.
+const SOUP: [&str; 64] = [
+    "@",
+    "10.0.0.1",
+    "/8",
+    "\t",
+    " ",
+    "\n",
+    "\r\n",
+    ":",
+    "0",
+    "65535",
+    "65536",
+    "0x06",
+    "/0xFF",
+    "0x0000/0x0200",
+    "::",
+    "2001:db8::1",
+    "/",
+    "-",
+    "&",
+    "*",
+    "=",
+    "#",
+    "\"",
+    "\\",
+    "\\u{",
+    "}",
+    ",",
+    "schema ",
+    "ipv4-5tuple",
+    "dual-5tuple",
+    "allow",
+    "drop",
+    "src=",
+    "dst=",
+    "dport=",
+    "proto=",
+    "tcp",
+    "name=",
+    "id=",
+    "priority=",
+    "family=",
+    "ipv4",
+    "actions=",
+    "ip,",
+    "nw_src=",
+    "tp_dst=",
+    "dl_vlan=",
+    "vlan_tci=",
+    "in_port=",
+    "dl_src=",
+    "01:02:03:04:05:06",
+    "metadata=",
+    "mpls,",
+    "é",
+    "\u{feff}",
+    "\u{a0}",
+    "4294967295",
+    "340282366920938463463374607431768211456",
+    "[[field]]\n",
+    "width = ",
+    "kind = ",
+    "\"exact\"\n",
+    "[",
+    "]",
+];
 
 /// Reads a text in every way.
 fn poke(text: &str, choice: &SchemaChoice) {
@@ -398,6 +475,53 @@ fn a_readable_file_reads_as_it_looks() {
          allow         family=ipv6                                                  proto=icmpv6\n\
          drop                                                                                    name=default\n"
     );
+}
+
+#[test]
+fn a_schema_may_come_from_the_caller_or_from_a_file_beside() {
+    let v4 = SchemaChoice::named("ipv4-5tuple").unwrap();
+    let options = ReadOptions::default();
+    let text = "allow dport=1\n";
+    let loaded = read_policy("f", text, Some(RuleFormat::Rules), Some(&v4), &options).unwrap();
+    assert_eq!(loaded.value.name(), "ipv4-5tuple");
+
+    let folder = std::env::temp_dir().join(format!("classyard-rules-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("deep")).unwrap();
+    let mut written = Vec::new();
+    write_schema(&forty_fields(), &mut written).unwrap();
+    std::fs::write(folder.join("deep/my schema.toml"), &written).unwrap();
+    let rules = folder.join("my.rules");
+    std::fs::write(
+        &rules,
+        "schema \"deep/my schema.toml\"\nallow f1.x=10.0.0.1\n",
+    )
+    .unwrap();
+    let policy = read_policy_file(&rules, None, None, &options)
+        .unwrap()
+        .value;
+    assert_eq!(policy.part(PartId::FIRST).schema(), &forty_fields());
+
+    std::fs::write(folder.join("deep/my schema.toml"), "name = 3\n[[field]]").unwrap();
+    let error = read_policy_file(&rules, None, None, &options)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("my schema.toml:1:8: `3`"), "{error}");
+    std::fs::remove_file(folder.join("deep/my schema.toml")).unwrap();
+    let error = read_policy_file(&rules, None, None, &options)
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("my.rules:1:8: schema file `deep/my schema.toml`: "),
+        "{error}"
+    );
+
+    let trace = folder.join("trace");
+    std::fs::write(&trace, "1 2 3 4 5 6\n").unwrap();
+    let trace = read_trace_file(&trace, Some(&v4), true, &options)
+        .unwrap()
+        .value;
+    assert_eq!((trace.headers.len(), trace.expected.unwrap().len()), (1, 1));
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 #[test]

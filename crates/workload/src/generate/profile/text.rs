@@ -282,7 +282,13 @@ impl Profile {
 }
 
 /// A problem at a place given in bytes.
-fn bad(source: &str, text: &str, start: usize, length: usize, what: &(String, String)) -> ReadError {
+fn bad(
+    source: &str,
+    text: &str,
+    start: usize,
+    length: usize,
+    what: &(String, String),
+) -> ReadError {
     let start = start.min(text.len());
     let before = text.get(..start).unwrap_or(text);
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -292,7 +298,13 @@ fn bad(source: &str, text: &str, start: usize, length: usize, what: &(String, St
     let part = line.get(from..to).unwrap_or("");
     let number = before.matches('\n').count() + 1;
     let mut problems = Problems::new(source);
-    problems.push(Problem::at(number, line, part, what.0.clone(), what.1.clone()));
+    problems.push(Problem::at(
+        number,
+        line,
+        part,
+        what.0.clone(),
+        what.1.clone(),
+    ));
     ReadError::Bad(problems)
 }
 
@@ -324,11 +336,13 @@ fn freeze(file: File) -> Result<ProfileParts, std::ops::Range<usize>> {
     let mut pairs: [Vec<PairShare>; PORT_CLASSES] = std::array::from_fn(|_| Vec::new());
     let mut default = Vec::new();
     for (class, list) in file.prefix_lengths {
-        let list = list.into_iter().map(|(source, destination, share)| PairShare {
-            source: length(source),
-            destination: length(destination),
-            share: share.0,
-        });
+        let list = list
+            .into_iter()
+            .map(|(source, destination, share)| PairShare {
+                source: length(source),
+                destination: length(destination),
+                share: share.0,
+            });
         match class.0 {
             Some(class) => pairs[class.index()] = list.collect(),
             None => default = list.collect(),
@@ -392,7 +406,11 @@ fn shape(addresses: Addresses) -> TrieShape {
 }
 
 fn fill<T: Copy>(list: &mut [T; LEVELS], first: LevelIndex, last: LevelIndex, value: T) {
-    for item in list.iter_mut().take(last.0 as usize + 1).skip(first.0 as usize) {
+    for item in list
+        .iter_mut()
+        .take(last.0 as usize + 1)
+        .skip(first.0 as usize)
+    {
         *item = value;
     }
 }
@@ -507,7 +525,12 @@ mod tests {
     #[test]
     fn mistakes_are_found_with_their_place() {
         let cases = [
-            ("reference_rules = 300", "reference_rules = 0", "p:3:19", "from 1 to"),
+            (
+                "reference_rules = 300",
+                "reference_rules = 0",
+                "p:3:19",
+                "from 1 to",
+            ),
             ("\"tcp\"", "\"tpc\"", "p:6:12", "protocol's name"),
             ("share = 80", "share = -80", "p:7:9", "at least 0"),
             ("any-exact = 7", "any-some = 7", "p:8:", "such as any-exact"),
@@ -515,12 +538,17 @@ mod tests {
             ("any-exact = 7", "exact-any = 7", "p:8:9", "at least one"),
             ("any-exact = 7", "low-any = 0", "p:8:9", "any-any"),
             ("[443, 5]", "[70000, 5]", "p:11:11", "a port such as 80"),
-            ("\"6000-6063\"", "\"6063-6000\"", "p:12:12", "a range of ports"),
+            (
+                "\"6000-6063\"",
+                "\"6063-6000\"",
+                "p:12:12",
+                "a range of ports",
+            ),
             ("[0, 24, 1]", "[0, 33, 1]", "p:15:16", "from 0 to 32"),
             ("[0, 24, 1]", "[0, 24]", "p:15:12", "tuple of size 3"),
-            ("0.3, 0.6", "0.3, 1.6", "p:21:22", "from 0 to 1"),
+            ("0.3, 0.6", "0.3, 1.6", "p:21:23", "from 0 to 1"),
             ("nesting = 3", "nestling = 3", "p:19:1", "nesting"),
-            ("[correlation]", "[correlation", "p:27:13", "profile"),
+            ("[correlation]", "[correlation", "p:27:13", "`]`"),
         ];
         for (old, new, place, expected) in cases {
             let text = EXAMPLE.replacen(old, new, 1);

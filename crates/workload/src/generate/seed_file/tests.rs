@@ -42,7 +42,9 @@ fn every_section_is_read() {
     assert_eq!(seed.scale(), 100);
     assert_eq!(seed.flags()[1].1[0].mask, 0x200);
     assert_eq!(seed.extra()[0].1[0].values, 5);
-    let parts = Profile::from_seed_file("sample", &seed).unwrap().into_parts();
+    let parts = Profile::from_seed_file("sample", &seed)
+        .unwrap()
+        .into_parts();
     assert_eq!(parts.protocols[0].protocol, None);
     assert_eq!(parts.protocols[1].protocol, Some(6));
     assert_eq!(parts.destination_ports.ranges[0].high, 200);
@@ -59,20 +61,40 @@ fn mistakes_are_found_with_their_place() {
     let cases = [
         ("-scale\n100", "-scale\nmany", "s:2:1: `many`", "at least 1"),
         ("-scale\n100", "-scales\n100", "s:1:1:", "-scale"),
-        ("0.5\t443:443", "0.5\t443:80", "s:24:5:", "lower port first"),
-        ("0.5\t443:443", "0.5\t443", "s:24:5:", "low:high"),
-        ("0.5\t443:443", "1.5\t443:443", "s:24:1: `1.5`", "0 to 1"),
-        ("0.5\t443:443", "0.5\t443:443\t9", "s:24:1: 3 fields", "2"),
-        ("56,1.0\t24,0.5", "56,1.0\t23,0.5", ":8: `23`", "from 24 to 32"),
+        ("0.5\t443:443", "0.5\t443:80", "s:25:5:", "lower port first"),
+        ("0.5\t443:443", "0.5\t443", "s:25:5:", "low:high"),
+        ("0.5\t443:443", "1.5\t443:443", "s:25:1: `1.5`", "0 to 1"),
+        ("0.5\t443:443", "0.5\t443:443\t9", "s:25:1: 3 fields", "2"),
+        (
+            "56,1.0\t24,0.5",
+            "56,1.0\t23,0.5",
+            ":8: `23`",
+            "from 24 to 32",
+        ),
         ("56,1.0\t24,0.5\t32,0.5", "56,1.0", "without", "after it"),
-        ("0x0200,0.5", "200,0.5", "s:9:3:", "0x0000/0x0200,0.25"),
+        ("0x0200,0.5", "200,0.5", "s:10:3:", "0x0000/0x0200,0.25"),
         ("-snest\n3", "-snest\n-3", "`-3`", "nested"),
         ("2\t0.25", "33\t0.25", "`33`", "0 to 32"),
-        ("-pcorr", "#\nlost\n-pcorr", "outside of a section", "-scale"),
-        ("-dpar\n", "-dpem\n1\t1:1\n#\n-dpar\n", "second section", "once"),
+        (
+            "-pcorr",
+            "#\nlost\n-pcorr",
+            "outside of a section",
+            "-scale",
+        ),
+        (
+            "-dpar\n",
+            "-dpem\n1\t1:1\n#\n-dpar\n",
+            "second section",
+            "once",
+        ),
         ("56,1.0\t24,0.5\t32,0.5\n", "", "wc_em is used", "`-wc_em`"),
         ("6\t0.75", "0\t0.75", "second time", "once"),
-        ("0.5\t80:80\n0.5\t443:443\n", "", "`-dpem` is empty", "lines under"),
+        (
+            "0.5\t80:80\n0.5\t443:443\n",
+            "",
+            "`-dpem` is empty",
+            "lines under",
+        ),
     ];
     for (old, new, place, expected) in cases {
         let text = sample().replacen(old, new, 1);

@@ -41,7 +41,9 @@ fn original_sets() -> Vec<(Arc<Profile>, String, RuleSet)> {
         };
         let text = String::from_utf8(output.stdout).unwrap();
         let seed = folder.join("seeds").join(format!("{family}_seed"));
-        let seed = SeedFile::read(&seed, &ReadOptions::default()).unwrap().value;
+        let seed = SeedFile::read(&seed, &ReadOptions::default())
+            .unwrap()
+            .value;
         let profile = Profile::from_seed_file(family, &seed).unwrap();
         sets.push((Arc::new(profile), name.to_owned(), parse(&text)));
     }
@@ -112,6 +114,57 @@ fn tables_beside_the_originals() {
                 summaries: [theirs.clone(), Summary::of(&policy.parts()[0], headers, 1)],
             };
             eprintln!("{comparison}");
+        }
+    }
+}
+
+/// Where an original stands among many sets of ours: mean and standard
+/// deviation over seeds.
+#[test]
+#[ignore = "prints tables for people; run with --ignored --nocapture"]
+fn spread_beside_the_originals() {
+    for (profile, name, original) in original_sets() {
+        if original.len() > 20_000 {
+            continue;
+        }
+        let headers = (30_000_000 / original.len()).min(5_000);
+        let measure = |rules: &RuleSet| {
+            let s = Summary::of(rules, headers, 1);
+            [s.tuples, s.sources, s.destinations, s.address_pairs]
+                .map(|n| n as f64)
+                .into_iter()
+                .chain([s.matches])
+                .collect::<Vec<f64>>()
+        };
+        let theirs = measure(&original);
+        let seeds = 16;
+        let all: Vec<Vec<f64>> = (1..=seeds)
+            .map(|seed| measure(&ours(&profile, original.len(), seed).parts()[0]))
+            .collect();
+        eprintln!("{name}");
+        let names = ["tuples", "sources", "destinations", "pairs", "matches"];
+        for (i, what) in names.iter().enumerate() {
+            let mean = all.iter().map(|row| row[i]).sum::<f64>() / seeds as f64;
+            let variance = all.iter().map(|row| (row[i] - mean).powi(2)).sum::<f64>();
+            let deviation = (variance / (seeds - 1) as f64).sqrt();
+            eprintln!(
+                "  {what:13} original {:9.2}  ours {mean:9.2} ± {deviation:8.2}",
+                theirs[i]
+            );
+        }
+    }
+}
+
+/// How long a million rules take.
+#[test]
+#[ignore = "prints times for people; run with --ignored --nocapture"]
+fn a_million_rules() {
+    let mut done = std::collections::HashSet::new();
+    for (profile, name, _) in original_sets() {
+        if done.insert(profile.name().to_owned()) {
+            let start = std::time::Instant::now();
+            let policy = ours(&profile, 1_000_000, 1);
+            eprintln!("{name}: {} rules in {:?}", policy.len(), start.elapsed());
         }
     }
 }

@@ -248,7 +248,7 @@ pub fn minimise(
 
 impl Minimiser<'_> {
     fn run(&mut self) {
-        self.without_history();
+        self.shorter_history();
         loop {
             let before = self.best.size();
             self.fewer_actions();
@@ -283,12 +283,23 @@ impl Minimiser<'_> {
         }
     }
 
-    /// Builds over the final rules instead of updating to them.
-    fn without_history(&mut self) {
-        let mut candidate = self.best.clone();
-        candidate.initial = self.best.end().rules().cloned().collect();
-        candidate.history.clear();
-        self.take(candidate);
+    /// Builds over later rules, the final ones at best, instead of updating to
+    /// them.
+    fn shorter_history(&mut self) {
+        let whole = self.best.clone();
+        let mut keep = 0;
+        while keep < whole.history.len() {
+            let cut = whole.history.len() - keep;
+            let mut early = whole.clone();
+            early.history.truncate(cut);
+            let mut candidate = whole.clone();
+            candidate.initial = early.end().rules().cloned().collect();
+            candidate.history.drain(..cut);
+            if self.take(candidate) {
+                break;
+            }
+            keep = (2 * keep).max(1);
+        }
     }
 
     /// Leaves out runs of a list's items, long ones first.

@@ -38,15 +38,19 @@ pub fn draw_header(schema: &Schema, rules: &[RuleRef<'_>], dice: &mut dyn Dice) 
             ids.map(|id| inside(schema, *dice.pick(rules), id, dice))
                 .collect()
         }
-        _ => {
-            let ids = schema.field_ids();
-            ids.map(|id| inside(schema, rule, id, dice)).collect()
-        }
+        _ => draw_member(schema, rule, dice),
     };
     if dice.one_in(3) {
         step_outside(schema, rule, &mut header, dice);
     }
     header
+}
+
+/// A header that matches the rule.
+#[must_use]
+pub fn draw_member(schema: &Schema, rule: RuleRef<'_>, dice: &mut dyn Dice) -> Vec<u128> {
+    let ids = schema.field_ids();
+    ids.map(|id| inside(schema, rule, id, dice)).collect()
 }
 
 /// Moves one field just beyond the rule, or flips one of its bits.

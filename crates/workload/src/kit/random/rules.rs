@@ -55,7 +55,14 @@ impl RuleMaker {
         let tuples = (0..1 + dice.below(4))
             .map(|_| {
                 let fields = schema.fields().iter().zip(&pools);
-                fields.map(|(f, pool)| shape(f, pool, wild, dice)).collect()
+                let mut shapes: Vec<Shape> =
+                    fields.map(|(f, pool)| shape(f, pool, wild, dice)).collect();
+                // A tuple of wildcards would hide every other.
+                let narrow = dice.below(pools.len());
+                if shapes.iter().all(|shape| matches!(shape, Shape::Any)) {
+                    shapes[narrow] = shape(&schema.fields()[narrow], &pools[narrow], 0, dice);
+                }
+                shapes
             })
             .collect();
         let mut priorities = vec![0, 1, 2, u32::MAX - 1, u32::MAX];
@@ -149,7 +156,7 @@ impl RuleMaker {
     pub fn rule(&self, id: RuleId, like: Option<RuleRef<'_>>, dice: &mut dyn Dice) -> Rule {
         let [tuple, crowd, copy] = self.styles;
         let style = dice.below(100);
-        let matches = match like {
+        let mut matches = match like {
             _ if style < tuple => self.of_tuple(dice),
             _ if style < tuple + crowd => {
                 let (mut matches, field) = self.crowd.clone();
@@ -159,7 +166,9 @@ impl RuleMaker {
             Some(like) if style < tuple + crowd + copy => self.near_copy(like, dice),
             _ => self.fresh(dice),
         };
+        let open = self.narrow(&mut matches, dice);
         let priority = match dice.below(10) {
+            1..=9 if open => u32::try_from(dice.below(3)).expect("below 3"),
             0..=5 => *dice.pick(&self.priorities),
             6..=8 => u32::try_from(dice.below(64)).expect("below 64"),
             _ => low_word(dice),
@@ -228,6 +237,16 @@ impl RuleMaker {
             .collect()
     }
 
+    /// Sees to it that few rules match everything, since they hide the others.
+    /// Says whether this one still does.
+    fn narrow(&self, matches: &mut [FieldMatch], dice: &mut dyn Dice) -> bool {
+        if is_open(matches) && !dice.one_in(30) {
+            let index = dice.below(matches.len());
+            matches[index] = self.demand(index, dice);
+        }
+        is_open(matches)
+    }
+
     fn near_copy(&self, like: RuleRef<'_>, dice: &mut dyn Dice) -> Vec<FieldMatch> {
         let mut matches = like.fields();
         if dice.one_in(3) {
@@ -245,10 +264,16 @@ impl RuleMaker {
 
     fn field_match(&self, id: FieldId, dice: &mut dyn Dice) -> FieldMatch {
         if dice.percent(self.wild) {
-            return FieldMatch::Any;
+            FieldMatch::Any
+        } else {
+            self.demand(id.index(), dice)
         }
-        let field = self.schema.field(id);
-        let pool = &self.pools[id.index()];
+    }
+
+    /// A match that is a wildcard only if the pool has it.
+    fn demand(&self, index: usize, dice: &mut dyn Dice) -> FieldMatch {
+        let field = &self.schema.fields()[index];
+        let pool = &self.pools[index];
         let value = *dice.pick(&pool.values);
         match field.kind() {
             MatchKind::Exact => FieldMatch::Exact(value),
@@ -285,6 +310,18 @@ impl RuleMaker {
             },
         }
     }
+}
+
+/// Whether every header matches.
+fn is_open(matches: &[FieldMatch]) -> bool {
+    matches.iter().all(|&wanted| {
+        matches!(
+            wanted,
+            FieldMatch::Any
+                | FieldMatch::Prefix { length: 0, .. }
+                | FieldMatch::Ternary { mask: 0, .. }
+        )
+    })
 }
 
 fn low_word(dice: &mut dyn Dice) -> u32 {

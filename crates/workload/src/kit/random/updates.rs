@@ -14,18 +14,23 @@ const MAX_CHANGES: usize = 20;
 /// Makes transactions for a rule set, in phases: rules come and go around a
 /// target size; all are removed and come back, with the same ids or others;
 /// more are added than the limit allows; the rules of one tuple are added and
-/// removed over and over; few rules are replaced many times. One in eight
-/// transactions holds a change that must be refused.
+/// removed over and over, or take the others' place; few rules are replaced
+/// many times. One in eight transactions holds a change that must be refused.
 #[derive(Clone, Debug)]
 pub struct Churn {
     maker: RuleMaker,
     target: usize,
     phase: Phase,
+    /// Phases that are still to come before any comes again.
+    deck: Vec<usize>,
     /// Transactions until the next phase.
     left: usize,
     /// Rules that were removed and may come back.
     parked: Vec<Arc<Rule>>,
 }
+
+/// How many phases are in the deck; some are there twice.
+const PHASES: usize = 10;
 
 #[derive(Clone, Debug)]
 enum Phase {
@@ -35,6 +40,7 @@ enum Phase {
     Flood,
     Cycle { rules: Vec<Arc<Rule>>, adding: bool },
     Replace,
+    Crowd { tuple: usize },
 }
 
 impl Churn {
@@ -45,6 +51,7 @@ impl Churn {
             maker,
             target: target.max(1),
             phase: Phase::Mixed,
+            deck: Vec::new(),
             left: 10,
             parked: Vec::new(),
         }
@@ -83,7 +90,15 @@ impl Churn {
 
     fn enter_phase(&mut self, oracle: &Oracle, dice: &mut dyn Dice) {
         let size = oracle.len().max(self.target);
-        (self.phase, self.left) = match dice.below(8) {
+        if dice.one_in(4) {
+            // Other pools, other tuples, other styles.
+            self.maker = RuleMaker::like(&oracle.to_rule_set(), dice);
+        }
+        if self.deck.is_empty() {
+            self.deck = (0..PHASES).collect();
+            dice.shuffle(&mut self.deck);
+        }
+        (self.phase, self.left) = match self.deck.pop().unwrap_or_default() {
             0 => (Phase::Drain, 2 + size / 3),
             1 => (Phase::Refill, 2 + size / 4),
             2 => (Phase::Flood, 2 + size / 2),
@@ -98,6 +113,10 @@ impl Churn {
                 (Phase::Cycle { rules, adding }, 30)
             }
             5 => (Phase::Replace, 10),
+            6 | 7 => {
+                let tuple = dice.below(self.maker.tuples());
+                (Phase::Crowd { tuple }, 2 + size / 6)
+            }
             _ => (Phase::Mixed, 20),
         };
     }
@@ -120,6 +139,17 @@ impl Churn {
             Phase::Refill if draft.rules.len() >= self.target => self.replace(draft, dice),
             Phase::Refill | Phase::Flood => self.insert(draft, dice),
             Phase::Replace => self.replace(draft, dice),
+            Phase::Crowd { tuple } => {
+                // A rule of the tuple for another one.
+                let tuple = *tuple;
+                let id = self.maker.id(dice);
+                if draft.rules.len() >= self.target {
+                    self.remove(draft, dice);
+                }
+                if !draft.holds(id) {
+                    draft.insert(Arc::new(self.maker.rule_of_tuple(tuple, id, dice)));
+                }
+            }
             Phase::Cycle { rules, adding } => {
                 let there = |rule: &Arc<Rule>| draft.holds(rule.view().id());
                 let next = rules.iter().find(|rule| there(rule) != *adding);

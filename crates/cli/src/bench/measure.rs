@@ -1,0 +1,110 @@
+//! Timing lookups: repeats, in turns, in the thread's own CPU time.
+
+use std::time::Duration;
+
+use classyard::{BATCH, PolicyClassifier, PolicyTrace, Scratch, Winner};
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+/// The CPU time that this thread has used. On shared machines it is steadier
+/// than the time on the wall, because it stops while others run.
+pub(crate) fn thread_cpu_time() -> Duration {
+    let now = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
+    let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+    Duration::new(seconds, nanoseconds)
+}
+
+/// Runs something and says how many seconds of CPU time it took.
+pub(crate) fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+    let before = thread_cpu_time();
+    let value = work();
+    let spent = thread_cpu_time().saturating_sub(before);
+    (value, spent.as_secs_f64().max(1e-9))
+}
+
+/// Least, median and greatest of several measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Spread {
+    pub(crate) min: f64,
+    pub(crate) median: f64,
+    pub(crate) max: f64,
+}
+
+impl Spread {
+    /// `None` when nothing was measured.
+    pub(crate) fn of(samples: &[f64]) -> Option<Spread> {
+        let mut sorted = samples.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let (&min, &max) = (sorted.first()?, sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = if sorted.len().is_multiple_of(2) {
+            f64::midpoint(sorted[middle - 1], sorted[middle])
+        } else {
+            sorted[middle]
+        };
+        Some(Spread { min, median, max })
+    }
+}
+
+/// Headers classified per second of CPU time, in batches of [`BATCH`].
+pub(crate) fn batch_rate(
+    classifier: &PolicyClassifier,
+    trace: &PolicyTrace,
+    scratch: &mut Scratch,
+) -> f64 {
+    let mut winners = [Winner::MISS; BATCH];
+    let (folded, seconds) = timed(|| {
+        let mut folded = 0;
+        for (part, keys) in trace.parts() {
+            for keys in keys.batches(BATCH) {
+                let winners = &mut winners[..keys.len()];
+                winners.fill(Winner::MISS);
+                classifier.part(part).classify_batch(keys, winners, scratch);
+                folded ^= winners[0].rank();
+            }
+        }
+        folded
+    });
+    std::hint::black_box(folded);
+    as_rate(trace.len(), seconds)
+}
+
+/// Headers classified per second of CPU time, one call for each.
+pub(crate) fn single_rate(
+    classifier: &PolicyClassifier,
+    trace: &PolicyTrace,
+    scratch: &mut Scratch,
+) -> f64 {
+    let (folded, seconds) = timed(|| {
+        let mut folded = 0;
+        for (part, keys) in trace.parts() {
+            let classifier = classifier.part(part);
+            for key in keys.as_slice().iter() {
+                folded ^= classifier.classify_one(key, scratch).rank();
+            }
+        }
+        folded
+    });
+    std::hint::black_box(folded);
+    as_rate(trace.len(), seconds)
+}
+
+/// A count over seconds.
+#[allow(clippy::cast_precision_loss)] // counts are far below 2^52
+pub(crate) fn as_rate(count: usize, seconds: f64) -> f64 {
+    count as f64 / seconds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spreads_have_a_middle() {
+        assert_eq!(Spread::of(&[]), None);
+        let odd = Spread::of(&[3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((odd.min, odd.median, odd.max), (1.0, 2.0, 3.0));
+        assert_eq!(Spread::of(&[4.0, 1.0]).unwrap().median, 2.5);
+    }
+}

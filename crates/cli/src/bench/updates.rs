@@ -1,0 +1,199 @@
+//! The update protocol of [TM19] §IV.A.
+//!
+//! Half of the rules, chosen at random, are inserted one by one. Then a
+//! shuffled list of insertions and deletions is carried out: each insertion
+//! brings one of the rules that are out, each deletion takes one of those that
+//! are in. The list is the same for every engine. Only the list is timed.
+
+use classyard::policy::PolicyChange;
+use classyard::{
+    BATCH, EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTrace, RuleId, RuleSet,
+    Scratch, Transaction, UpdateError, Winner,
+};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::measure::{as_rate, timed};
+
+/// One step of the list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Insert(RuleId),
+    Delete(RuleId),
+}
+
+/// The initial rules and the list.
+#[derive(Clone, Debug)]
+pub(crate) struct Protocol {
+    pub(crate) initial: Vec<RuleId>,
+    pub(crate) steps: Vec<Step>,
+    /// The rules that are in at the end.
+    pub(crate) last: Vec<RuleId>,
+}
+
+impl Protocol {
+    /// A list of `changes` insertions and as many deletions. A step that would
+    /// find no rule to take (only for very few rules) becomes its opposite.
+    pub(crate) fn new(ids: &[RuleId], changes: usize, seed: u64) -> Protocol {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut order = ids.to_vec();
+        order.shuffle(&mut rng);
+        let mut outside = order.split_off(order.len() / 2);
+        let initial = order.clone();
+        let mut inside = order;
+        let mut kinds = vec![true; changes];
+        kinds.resize(2 * changes, false);
+        kinds.shuffle(&mut rng);
+        let mut steps = Vec::with_capacity(kinds.len());
+        for insert in kinds {
+            let insert = if insert {
+                !outside.is_empty()
+            } else {
+                inside.is_empty()
+            };
+            let (from, to) = if insert {
+                (&mut outside, &mut inside)
+            } else {
+                (&mut inside, &mut outside)
+            };
+            if from.is_empty() {
+                break; // There is no rule at all.
+            }
+            let id = from.swap_remove(rng.random_range(0..from.len()));
+            to.push(id);
+            steps.push(if insert {
+                Step::Insert(id)
+            } else {
+                Step::Delete(id)
+            });
+        }
+        Protocol {
+            initial,
+            steps,
+            last: inside,
+        }
+    }
+}
+
+/// A policy with only some of another's rules, in the order given.
+pub(crate) fn subset(policy: &Policy, ids: &[RuleId]) -> Policy {
+    let schemas: Vec<_> = policy.schemas().cloned().collect();
+    let mut parts: Vec<RuleSet> = schemas.iter().map(RuleSet::new).collect();
+    for &id in ids {
+        for (part, rule) in policy.rule(id) {
+            parts[part.index()]
+                .push(rule)
+                .expect("ids are unique in the policy");
+        }
+    }
+    Policy::from_parts(policy.name(), parts)
+}
+
+/// What a run of the list measured.
+pub(crate) struct UpdateRun {
+    /// Changes per second of CPU time.
+    pub(crate) updates: f64,
+    /// Changes per second with a batch of lookups after every
+    /// [`LOOKUP_EVERY`] changes, the lookups' time left in.
+    pub(crate) mixed: f64,
+    /// The classifier with the last rules.
+    pub(crate) classifier: PolicyClassifier,
+}
+
+/// Changes between two batches of lookups in the mixed run: with batches of
+/// 256, four lookups for each change.
+pub(crate) const LOOKUP_EVERY: usize = 64;
+
+/// Carries the list out twice on a fresh classifier: once alone, and, after
+/// starting over, with lookups in between.
+pub(crate) fn run(
+    spec: &EngineSpec,
+    policy: &Policy,
+    trace: &PolicyTrace,
+    protocol: &Protocol,
+) -> Result<UpdateRun, classyard::BuildError> {
+    let initial = subset(policy, &protocol.initial);
+    let mut classifier = initial.build(spec, &Limits::default(), &mut NoProgress)?;
+    let mut mixed = initial.build(spec, &Limits::default(), &mut NoProgress)?;
+    let ((), seconds) = timed(|| {
+        for &step in &protocol.steps {
+            make(&mut classifier, policy, step).expect("the list was made for these rules");
+        }
+    });
+    let mut scratch = Scratch::new();
+    let mut winners = [Winner::MISS; BATCH];
+    let batches: Vec<_> = trace
+        .parts()
+        .flat_map(|(part, keys)| keys.batches(BATCH).map(move |keys| (part, keys)))
+        .collect();
+    let mut next = 0;
+    let ((), mixed_seconds) = timed(|| {
+        for steps in protocol.steps.chunks(LOOKUP_EVERY) {
+            for &step in steps {
+                make(&mut mixed, policy, step).expect("the list was made for these rules");
+            }
+            if let Some(&(part, keys)) = batches.get(next) {
+                let winners = &mut winners[..keys.len()];
+                winners.fill(Winner::MISS);
+                mixed.part(part).classify_batch(keys, winners, &mut scratch);
+                next = (next + 1) % batches.len();
+            }
+        }
+    });
+    std::hint::black_box(winners[0]);
+    Ok(UpdateRun {
+        updates: as_rate(protocol.steps.len(), seconds),
+        mixed: as_rate(protocol.steps.len(), mixed_seconds),
+        classifier,
+    })
+}
+
+fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Result<(), UpdateError> {
+    if let ([rules], [part]) = (policy.parts(), classifier.parts_mut()) {
+        let mut transaction = Transaction::new();
+        match step {
+            Step::Insert(id) => transaction.insert(rules.get(id).expect("an id of the policy")),
+            Step::Delete(id) => transaction.remove(id),
+        };
+        let part = part
+            .as_dynamic()
+            .expect("only dynamic engines are measured");
+        return part.apply(&transaction);
+    }
+    let change = match step {
+        Step::Insert(id) => PolicyChange::Insert(policy.rule(id).collect()),
+        Step::Delete(id) => PolicyChange::Remove(id),
+    };
+    classifier.apply(&[change])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn the_list_can_be_carried_out_and_is_the_same_each_time() {
+        let ids: Vec<RuleId> = (0..50).map(RuleId::from_index).collect();
+        let protocol = Protocol::new(&ids, 1000, 7);
+        assert_eq!(protocol.steps, Protocol::new(&ids, 1000, 7).steps);
+        assert_eq!(protocol.steps.len(), 2000);
+        let mut inside: BTreeSet<u32> = protocol.initial.iter().map(|id| id.get()).collect();
+        assert_eq!(inside.len(), 25);
+        for step in &protocol.steps {
+            match step {
+                Step::Insert(id) => assert!(inside.insert(id.get())),
+                Step::Delete(id) => assert!(inside.remove(&id.get())),
+            }
+        }
+        let last: BTreeSet<u32> = protocol.last.iter().map(|id| id.get()).collect();
+        assert_eq!(inside, last);
+    }
+
+    #[test]
+    fn no_rules_no_steps() {
+        assert!(Protocol::new(&[], 10, 1).steps.is_empty());
+    }
+}

@@ -1,0 +1,73 @@
+//! Counting wrong answers, exactly and in bounded time.
+//!
+//! Scanning a million rules for a million headers would take hours, so a sample
+//! of headers is scanned, as many as [`SCANNED_RULES`] comparisons allow; and
+//! wherever two engines disagree on any header, sampled or not, that header is
+//! scanned too. An answer is wrong if it differs from the scan's.
+
+use classyard::{BATCH, Policy, PolicyClassifier, PolicyTrace, Scratch, Winner};
+
+/// Rule comparisons spent on scanning a sample: about two seconds.
+const SCANNED_RULES: usize = 400_000_000;
+
+/// Headers looked up one by one, and with a mask, to compare with the batch.
+const SINGLES: usize = 20_000;
+
+/// The answers of all engines for a trace, and how many of each are wrong.
+///
+/// `expected` are answers known from elsewhere; then nothing is scanned.
+pub(crate) fn wrong_answers(
+    policy: &Policy,
+    trace: &PolicyTrace,
+    classifiers: &[&PolicyClassifier],
+    expected: Option<&[Winner]>,
+) -> Vec<usize> {
+    let mut scratch = Scratch::new();
+    let answers: Vec<Vec<Winner>> = classifiers
+        .iter()
+        .map(|classifier| {
+            let mut winners = vec![Winner::MISS; trace.len()];
+            classifier.classify(trace, &mut winners, &mut scratch);
+            winners
+        })
+        .collect();
+    let sample = (SCANNED_RULES / policy.len().max(1)).clamp(BATCH, trace.len().max(BATCH));
+    let stride = (trace.len() / sample).max(1);
+    let mut wrong = vec![0; classifiers.len()];
+    for (index, (part, key)) in trace.iter().enumerate() {
+        let given = expected.map(|expected| expected[index]);
+        let first = answers.first().map(|winners| winners[index]);
+        let disputed = answers.iter().any(|winners| Some(winners[index]) != first);
+        let right = match given {
+            Some(right) => right,
+            None if disputed || index.is_multiple_of(stride) => policy.part(part).scan(key),
+            None => continue,
+        };
+        for (wrong, winners) in wrong.iter_mut().zip(&answers) {
+            *wrong += usize::from(winners[index] != right);
+        }
+    }
+    for ((classifier, winners), wrong) in classifiers.iter().zip(&answers).zip(&mut wrong) {
+        *wrong += differing_singles(classifier, trace, winners, &mut scratch);
+    }
+    wrong
+}
+
+/// How many single or masked lookups differ from the batch's.
+fn differing_singles(
+    classifier: &PolicyClassifier,
+    trace: &PolicyTrace,
+    winners: &[Winner],
+    scratch: &mut Scratch,
+) -> usize {
+    let stride = (trace.len() / SINGLES).max(1);
+    let mut differing = 0;
+    for (index, (part, key)) in trace.iter().enumerate().step_by(stride) {
+        let classifier = classifier.part(part);
+        let mut mask = vec![0; key.len()];
+        let single = classifier.classify_one(key, scratch);
+        let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        differing += usize::from(single != winners[index] || masked != winners[index]);
+    }
+    differing
+}

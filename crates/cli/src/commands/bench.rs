@@ -1,0 +1,275 @@
+//! `classyard bench`: how fast, how large, and whether right.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use classyard::{EngineSpec, Policy, RuleId, Winner};
+use classyard_workload::formats::read_trace;
+use classyard_workload::generate::Profile;
+use serde::Serialize;
+
+use crate::bench::{
+    self, Measurement, PAPER_CHANGES, Plan, Subject, generated_policy, generated_trace,
+};
+use crate::failure::Failure;
+use crate::input::headers::choice_of;
+use crate::input::rules::RulesArgs;
+use crate::input::{count, engine, read_text, source_name};
+use crate::output::{OutputArgs, Report, csv};
+use crate::talk::Talk;
+
+/// Measure engines side by side: lookups, updates, memory, build
+///
+/// Every engine gets the same rules, the same headers and the same list of
+/// updates. Repeats go in turns, times are CPU times of one thread, and every
+/// rate stands beside the number of wrong answers, which must be 0.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard bench
+  classyard bench -r acl.rules -t acl.trace -e tss,tuplemerge --format json
+  classyard bench --profiles all --sizes 64k,256k -e tss,tuplemerge --updates
+
+JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
+index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
+updates_with_lookups_per_second and wrong; rates are {min, median, max}.")]
+pub(crate) struct Args {
+    /// Rules to measure with; without them, generated ones
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    rules: Option<PathBuf>,
+
+    /// Headers to measure with; without them, drawn from the rules
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        requires = "rules",
+        help_heading = "Input"
+    )]
+    trace: Option<PathBuf>,
+
+    /// The trace's sixth column is the right answer: the winner's number in
+    /// file order, or -1
+    #[arg(long, requires = "trace", help_heading = "Input")]
+    expected: bool,
+
+    #[command(flatten)]
+    reading: RulesArgs,
+
+    /// Built-in profiles to generate rules from, or all
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values = ["acl1", "fw1", "ipc1"],
+        conflicts_with = "rules",
+        value_name = "NAMES",
+        help_heading = "Generated rules"
+    )]
+    profiles: Vec<String>,
+
+    /// Numbers of rules to generate
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_values = ["1k", "10k"],
+        value_parser = count,
+        conflicts_with = "rules",
+        value_name = "COUNTS",
+        help_heading = "Generated rules"
+    )]
+    sizes: Vec<usize>,
+
+    /// The kind of rules to generate
+    #[arg(
+        long,
+        value_enum,
+        default_value = "ipv4",
+        conflicts_with = "rules",
+        help_heading = "Generated rules"
+    )]
+    family: bench::GeneratedFamily,
+
+    /// Headers to draw from the rules
+    #[arg(long, value_parser = count, default_value = "1M", value_name = "COUNT")]
+    headers: usize,
+
+    /// Where random numbers begin
+    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    seed: u64,
+
+    /// The engines to compare, the base of ratios first
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        default_values = ["tss", "tuplemerge"],
+        value_parser = engine,
+        value_name = "SPECS"
+    )]
+    engines: Vec<EngineSpec>,
+
+    /// How often each lookup measurement is repeated, in turns
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..), value_name = "TIMES")]
+    repeat: u16,
+
+    /// Measure updates as well: half of the rules in, then a shuffled list of
+    /// insertions and deletions, without and with lookups in between
+    #[arg(long)]
+    updates: bool,
+
+    /// Insertions, and as many deletions, in the list
+    #[arg(long, value_parser = count, default_value_t = PAPER_CHANGES, value_name = "COUNT")]
+    changes: usize,
+
+    /// A smoke test: few headers and repeats; rates mean nothing, answers do
+    #[arg(long)]
+    quick: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Headers and changes of a smoke test.
+const QUICK: usize = 5_000;
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Results(Vec<Measurement>);
+
+impl Report for Results {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        bench::write_table(&self.0, out)
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        bench::write_csv(&self.0, out)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let plan = Plan {
+        repeats: if args.quick {
+            1
+        } else {
+            usize::from(args.repeat)
+        },
+        update_repeats: match (args.updates, args.quick) {
+            (false, _) => 0,
+            (true, true) => 1,
+            (true, false) => usize::from(args.repeat).min(3),
+        },
+        changes: if args.quick {
+            args.changes.min(QUICK)
+        } else {
+            args.changes
+        },
+        seed: args.seed,
+    };
+    let headers = if args.quick {
+        args.headers.min(QUICK)
+    } else {
+        args.headers
+    };
+    let mut results = Vec::new();
+    for subject in subjects(args, talk)? {
+        let subject = subject.load(args, headers, talk)?;
+        let mut progress = talk.progress();
+        let measured = bench::measure_subject(&subject, &args.engines, &plan, &mut progress)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        results.extend(measured);
+    }
+    let wrong = results.iter().any(|result| result.wrong > 0);
+    args.output.report(&Results(results))?;
+    if wrong {
+        return Err(Failure::Different);
+    }
+    Ok(())
+}
+
+/// The outcomes in which these rules win.
+fn winners(policy: &Policy, rules: &[Option<RuleId>]) -> Vec<Winner> {
+    let winner = |id| policy.rule(id).next().map(|(_, rule)| rule.winner());
+    rules
+        .iter()
+        .map(|rule| rule.and_then(winner).unwrap_or(Winner::MISS))
+        .collect()
+}
+
+/// What is going to be measured, not loaded yet: a million rules at a time are
+/// enough in memory.
+enum Source {
+    File(PathBuf),
+    Generated(&'static Profile, String, usize),
+}
+
+fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
+    if let Some(rules) = &args.rules {
+        return Ok(vec![Source::File(rules.clone())]);
+    }
+    let names: Vec<&str> = if args.profiles.iter().any(|name| name == "all") {
+        Profile::BUILT_IN.to_vec()
+    } else {
+        args.profiles.iter().map(String::as_str).collect()
+    };
+    let mut sources = Vec::new();
+    for &size in &args.sizes {
+        for &name in &names {
+            let profile = Profile::built_in(name).ok_or_else(|| {
+                let known = Profile::BUILT_IN.join(", ");
+                Failure::usage(format!("there is no profile `{name}`")).with_help(known)
+            })?;
+            sources.push(Source::Generated(profile, name.to_owned(), size));
+        }
+    }
+    talk.note(&format!("{} rule sets to measure", sources.len()));
+    Ok(sources)
+}
+
+impl Source {
+    fn load(&self, args: &Args, headers: usize, talk: Talk) -> Result<Subject, Failure> {
+        match self {
+            Source::File(path) => {
+                let policy = args.reading.load(Some(path), talk)?.policy;
+                let name = source_name(path);
+                let Some(trace) = &args.trace else {
+                    let trace = generated_trace(&policy, headers, args.seed, &mut talk.progress())?;
+                    return Ok(Subject {
+                        name,
+                        policy,
+                        trace,
+                        expected: None,
+                    });
+                };
+                let source = source_name(trace);
+                let text = read_text(trace)?;
+                let choice = choice_of(&policy)?;
+                let options = args.reading.options();
+                let loaded = read_trace(&source, &text, Some(&choice), args.expected, &options)?;
+                talk.skipped(&loaded.skipped);
+                let expected = loaded.value.expected.map(|e| winners(&policy, &e));
+                Ok(Subject {
+                    name,
+                    policy,
+                    trace: loaded.value.headers,
+                    expected,
+                })
+            }
+            Source::Generated(profile, name, size) => {
+                let mut progress = talk.progress();
+                let profile = Arc::new((*profile).clone());
+                let policy =
+                    generated_policy(args.family, profile, *size, args.seed, &mut progress)?;
+                let trace = generated_trace(&policy, headers, args.seed, &mut progress)?;
+                let name = format!("{name} {}", bench::size_name(*size));
+                Ok(Subject {
+                    name,
+                    policy,
+                    trace,
+                    expected: None,
+                })
+            }
+        }
+    }
+}

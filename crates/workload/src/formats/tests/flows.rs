@@ -1,0 +1,487 @@
+//! Flows of Open vSwitch: what they mean, what is refused, the way back.
+
+use classyard::policy::PartId;
+use classyard::{FieldMatch, Priority};
+use proptest::prelude::*;
+
+use super::round_trips::{Dice, said, trip};
+use super::*;
+
+const ALL: ReadOptions = ReadOptions {
+    skip_bad: false,
+    limit: usize::MAX,
+};
+
+fn read(text: &str, schema: &str) -> Result<Loaded<Policy>, ReadError> {
+    let choice = SchemaChoice::named(schema).unwrap();
+    read_policy("f", text, Some(RuleFormat::Ovs), Some(&choice), &ALL)
+}
+
+/// The rules of a text, one line each: priority, what they demand, action.
+fn shown(text: &str, schema: &str) -> Vec<String> {
+    let loaded = read(text, schema).unwrap_or_else(|error| panic!("{error}"));
+    let policy = &loaded.value;
+    let mut lines = Vec::new();
+    for &id in policy.ids() {
+        for (part, rule) in policy.rule(id) {
+            let action = policy.action_name(rule.action()).unwrap();
+            lines.push(format!(
+                "{}{} {rule} -> {action}",
+                ["", "v6 "][part.index()],
+                rule.priority()
+            ));
+        }
+    }
+    lines
+}
+
+#[test]
+fn flows_mean_what_they_say() {
+    let text = "NXST_FLOW reply (xid=0x4):\n\
+        \u{20}cookie=0x0, duration=8.2s, table=0, n_packets=1, n_bytes=60, idle_age=7, priority=100,tcp,in_port=3,nw_src=10.0.0.0/8,tp_dst=443 actions=output:2,output:3\n\
+        # a comment, and one at the end\n\
+        ip,nw_src=10.1.0.0/255.255.0.0,nw_tos=184 actions=NORMAL # here\n\
+        priority=5,udp,tp_src=0x100/0xff00,actions=resubmit(,3)\n\
+        add priority=6,dl_type=0x800,nw_proto=6,ip_dscp=46,tcp_src=80,actions=drop\n\
+        dl_vlan=7,dl_vlan_pcp=3,dl_src=02:00:00:00:00:01,dl_dst=02:00:00:00:00:02 action=drop\n\
+        vlan_vid=0x1005/0x1fff,actions=drop\n\
+        vlan_tci=0x7005 actions=drop\n\
+        mpls,mpls_label=9,mpls_tc=1,metadata=0xff actions=drop\n\
+        in_port=LOCAL,arp,actions=drop\r\n\
+        ipv6,nw_tos=4,actions=drop\n\
+        sctp6,tp_dst=1,actions=drop\n\
+        priority=0,nw_src=*,actions=drop";
+    assert_eq!(
+        shown(text, "openflow15"),
+        [
+            "100 in_port=3 eth_type=0x800 src=10.0.0.0/8 proto=tcp dport=443 -> output:2,output:3",
+            "32768 eth_type=0x800 src=10.1.0.0/16 ip_dscp=46 -> NORMAL",
+            "5 eth_type=0x800 proto=udp sport=256-511 -> resubmit(,3)",
+            "6 eth_type=0x800 proto=tcp ip_dscp=46 sport=80 -> drop",
+            "32768 eth_src=02:00:00:00:00:01 eth_dst=02:00:00:00:00:02 vlan_vid=7 vlan_pcp=3 -> drop",
+            "32768 vlan_vid=5 -> drop",
+            "32768 vlan_vid=5 vlan_pcp=3 -> drop",
+            "32768 metadata=0xff eth_type=0x8847 mpls_label=9 mpls_tc=1 -> drop",
+            "32768 in_port=4294967294 eth_type=0x806 -> drop",
+            "32768 eth_type=0x86dd ip_dscp=1 -> drop",
+            "32768 eth_type=0x86dd proto=sctp dport=1 -> drop",
+            "0 any -> drop",
+        ]
+    );
+    let text = "tcp,nw_dst=1.2.3.4,actions=a\nipv6,ipv6_src=2001:db8::/32,actions=b\nactions=c\nicmp6,actions=d";
+    assert_eq!(
+        shown(text, "dual-5tuple"),
+        [
+            "32768 dst=1.2.3.4 proto=tcp -> a",
+            "v6 32768 src=2001:db8::/32 -> b",
+            "32768 any -> c",
+            "v6 32768 any -> c",
+            "v6 32768 proto=icmpv6 -> d",
+        ]
+    );
+}
+
+#[test]
+fn what_flows_say_in_vain_is_noted() {
+    let text = "cookie=0x0,table=0,idle_timeout=0,actions=drop\n\
+        cookie=0x10,table=1,idle_timeout=60,ip,nw_tos=7,actions=drop\n\
+        table=1,send_flow_rem,actions=drop";
+    let notes = read(text, "openflow15").unwrap().notes;
+    assert_eq!(
+        notes,
+        [
+            "the flows of 2 tables stand in one list; jumps from table to table are not followed",
+            "1 flow has a cookie; ignored",
+            "1 flow has a timeout; ignored",
+            "1 flow has flags; ignored",
+            "1 flow has a nw_tos with bits below the DSCP; ignored",
+        ]
+    );
+}
+
+#[test]
+fn flow_mistakes() {
+    let cases = [
+        (
+            "ip,nw_src=10.0.0.0/33,actions=drop",
+            "openflow15",
+            "1:20: prefix length /33 is longer",
+        ),
+        (
+            "ip,nw_src=10.0.0,actions=drop",
+            "openflow15",
+            "1:11: `10.0.0` is no address; expected an IPv4",
+        ),
+        (
+            "ip,nw_src=1.0.0.1/255.0.0.255,actions=drop",
+            "openflow15",
+            "1:4: schema `openflow15` cannot say the mask of `nw_src=1.0.0.1/255.0.0.255`: `src` takes prefix matches",
+        ),
+        (
+            "tcp,tp_dst=0x1/0x11,actions=drop",
+            "openflow15",
+            "1:5: schema `openflow15` cannot say the mask of `tp_dst=0x1/0x11`: `dport` takes range",
+        ),
+        (
+            "dl_src=01:00:00:00:00:00/01:00:00:00:00:00 actions=drop",
+            "openflow15",
+            "1:1: schema `openflow15` cannot say the mask",
+        ),
+        (
+            "ct_state=+trk,actions=drop",
+            "openflow15",
+            "1:1: unsupported field `ct_state`",
+        ),
+        (
+            "ip, tun_id=7,actions=drop",
+            "openflow15",
+            "1:5: unsupported field `tun_id`",
+        ),
+        (
+            "reg0=1/1,actions=drop",
+            "openflow15",
+            "1:1: unsupported field `reg0`",
+        ),
+        (
+            "ip,ip_frag=first,actions=drop",
+            "openflow15",
+            "1:4: unsupported field `ip_frag`",
+        ),
+        (
+            "icmp,icmp_type=8,actions=drop",
+            "openflow15",
+            "1:6: unsupported field `icmp_type`",
+        ),
+        (
+            "icmp,tp_src=8,actions=drop",
+            "openflow15",
+            "1:6: `tp_src=8` without what it needs; expected no type or code of ICMP",
+        ),
+        (
+            "tcp_flags=+syn,actions=drop",
+            "openflow15",
+            "1:1: unsupported field `tcp_flags`",
+        ),
+        (
+            "bogus,actions=drop",
+            "openflow15",
+            "1:1: unsupported field `bogus`",
+        ),
+        (
+            "ip,udp,actions=drop\ntcp,nw_proto=17,actions=drop",
+            "openflow15",
+            "2:5: `nw_proto=17` contradicts `tcp`",
+        ),
+        (
+            "ip,ipv6,actions=drop",
+            "openflow15",
+            "1:4: `ipv6` contradicts `ip`",
+        ),
+        (
+            "nw_src=1.2.3.4,actions=drop",
+            "openflow15",
+            "1:1: `nw_src=1.2.3.4` without what it needs; expected `ip`",
+        ),
+        (
+            "arp,nw_src=1.2.3.4,actions=drop",
+            "openflow15",
+            "1:5: `nw_src=1.2.3.4` without what it needs",
+        ),
+        (
+            "arp,nw_proto=1,actions=drop",
+            "openflow15",
+            "1:5: the operation of ARP",
+        ),
+        (
+            "nw_proto=6,actions=drop",
+            "openflow15",
+            "1:1: a protocol without `ip` or `ipv6`",
+        ),
+        (
+            "ip,tp_dst=80,actions=drop",
+            "openflow15",
+            "1:4: `tp_dst=80` without what it needs; expected `tcp`",
+        ),
+        (
+            "udp,tcp_dst=80,actions=drop",
+            "openflow15",
+            "1:5: `tcp_dst=80` without what it needs",
+        ),
+        (
+            "ip,mpls_label=80,actions=drop",
+            "openflow15",
+            "1:4: `mpls_label=80` without",
+        ),
+        (
+            "nw_tos=4,actions=drop",
+            "openflow15",
+            "1:1: `nw_tos=4` without what it needs",
+        ),
+        (
+            "tcp,tp_dst=65536,actions=drop",
+            "openflow15",
+            "1:12: `65536` does not fit in the 16 bits of `tp_dst`",
+        ),
+        (
+            "priority=65536,actions=drop",
+            "openflow15",
+            "1:10: `65536` does not fit in the 16 bits of `priority`",
+        ),
+        (
+            "priority=x,actions=drop",
+            "openflow15",
+            "1:10: `x` is no value of `priority`",
+        ),
+        (
+            "tcp,tp_dst=80,tcp_dst=80,actions=drop",
+            "openflow15",
+            "1:15: `tcp_dst=80` after `tp_dst=80`: one field twice",
+        ),
+        (
+            "dl_vlan=0xffff,actions=drop",
+            "openflow15",
+            "1:9: `0xffff` asks whether there is a VLAN tag",
+        ),
+        (
+            "dl_vlan=4096,actions=drop",
+            "openflow15",
+            "1:9: `4096` does not fit in the 12 bits",
+        ),
+        (
+            "vlan_vid=5,actions=drop",
+            "openflow15",
+            "1:10: `5` asks whether",
+        ),
+        (
+            "vlan_vid=0x1000/0x1000,actions=drop",
+            "openflow15",
+            "1:10: `0x1000/0x1000` asks whether",
+        ),
+        (
+            "vlan_tci=0,actions=drop",
+            "openflow15",
+            "1:1: `vlan_tci=0` asks whether",
+        ),
+        (
+            "vlan_tci=0x1000/0x1000,actions=drop",
+            "openflow15",
+            "1:1: `vlan_tci=0x1000/0x1000` asks whether",
+        ),
+        (
+            "in_port=\"eth0,1\",actions=drop",
+            "openflow15",
+            "1:9: the name of a port, `\"eth0,1\"`",
+        ),
+        (
+            "dl_dst=1,actions=drop",
+            "openflow15",
+            "1:8: `1` is no Ethernet address",
+        ),
+        (
+            "ipv6,ipv6_src=::1,actions=drop",
+            "openflow15",
+            "1:6: schema `openflow15` has no field for `ipv6_src=::1`",
+        ),
+        (
+            "ip",
+            "openflow15",
+            "1:3: the line ends here; expected `actions=…`",
+        ),
+        (
+            "ip,actions= ",
+            "openflow15",
+            "1:12: the line ends here; expected actions, or `drop`",
+        ),
+        (
+            "delete ip,actions=drop",
+            "openflow15",
+            "1:1: a flow to delete",
+        ),
+        (
+            "in_port=1,actions=drop",
+            "ipv4-5tuple",
+            "1:1: schema `ipv4-5tuple` has no field for `in_port=1`",
+        ),
+        (
+            "ipv6,actions=drop",
+            "ipv4-5tuple",
+            "1:1: Ethernet type 0x86dd does not occur in schema `ipv4-5tuple`",
+        ),
+        (
+            "arp,actions=drop",
+            "dual-5tuple",
+            "1:1: Ethernet type 0x0806 does not occur",
+        ),
+        (
+            "tcp6,ipv6_src=::/129,actions=drop",
+            "ipv6-5tuple",
+            "1:18: prefix length /129",
+        ),
+    ];
+    for (text, schema, expected) in cases {
+        let Err(ReadError::Bad(problems)) = read(text, schema) else {
+            panic!("{text:?} was read");
+        };
+        let found = problems.shown()[0].to_string();
+        assert!(
+            found.starts_with(expected),
+            "{text}\n   found {found}\nexpected {expected}"
+        );
+        if expected.starts_with("1:") {
+            assert_eq!(problems.total(), 1);
+        }
+    }
+}
+
+#[test]
+fn rules_become_flows_that_switches_take() {
+    let text = "schema openflow15\n\
+        output:1 in_port=4294967294 metadata=0xff eth_src=02:00:00:00:00:01 vlan_vid=5 vlan_pcp=1\n\
+        drop  eth_type=0x800 src=10.0.0.0/8 proto=tcp ip_dscp=46 dport=80\n\
+        drop  eth_type=0x86dd proto=47\n\
+        drop  eth_type=0x1234\n\
+        allow eth_type=0x800 proto=udp sport=1-6 name=\"six ports\"\n\
+        drop  src=10.0.0.1\n\
+        drop  dport=80\n\
+        drop  mpls_label=7\n\
+        drop  eth_type=0x806 dport=80\n\
+        drop  proto=icmp dport=80\n\
+        \" a#b\"\n";
+    let policy = read_policy("f", text, None, None, &ALL).unwrap().value;
+    let mut written = Vec::new();
+    let report = write_policy(&policy, RuleFormat::Ovs, &mut written).unwrap();
+    assert_eq!(
+        String::from_utf8(written).unwrap(),
+        "priority=11,in_port=LOCAL,metadata=0xff,dl_src=02:00:00:00:00:01,dl_vlan=5,dl_vlan_pcp=1 actions=output:1\n\
+         priority=10,tcp,nw_src=10.0.0.0/8,nw_tos=184,tp_dst=80 actions=drop\n\
+         priority=9,ipv6,nw_proto=47 actions=drop\n\
+         priority=8,dl_type=0x1234 actions=drop\n\
+         # six ports\n\
+         priority=7,udp,tp_src=1 actions=allow\n\
+         priority=7,udp,tp_src=0x2/0xfffe actions=allow\n\
+         priority=7,udp,tp_src=0x4/0xfffe actions=allow\n\
+         priority=7,udp,tp_src=6 actions=allow\n\
+         priority=6,ip,nw_src=10.0.0.1 actions=drop\n\
+         priority=5,tcp,tp_dst=80 actions=drop\n\
+         priority=5,udp,tp_dst=80 actions=drop\n\
+         priority=5,sctp,tp_dst=80 actions=drop\n\
+         priority=5,tcp6,tp_dst=80 actions=drop\n\
+         priority=5,udp6,tp_dst=80 actions=drop\n\
+         priority=5,sctp6,tp_dst=80 actions=drop\n\
+         priority=4,mpls,mpls_label=7 actions=drop\n\
+         priority=4,mplsm,mpls_label=7 actions=drop\n\
+         priority=1 actions=a_b\n"
+    );
+    assert_eq!(
+        report.to_string(),
+        "11 rules written as 18 lines\n\
+         2 rules were left out: no packet of OpenFlow has all the fields that they demand\n\
+         1 rule has ranges, each written as up to 4 flows\n\
+         2 rules leave out the Ethernet type or protocol that flows must say, and became a flow for each\n\
+         1 rule name written as comments\n\
+         1 rule's action was changed to stand on one line\n\
+         2 rules have actions that Open vSwitch does not know, such as `a_b`, `allow`; replace them before loading the file"
+    );
+    assert!(!report.is_exact());
+}
+
+#[test]
+fn priorities_are_made_to_fit() {
+    let text = "schema ipv4-5tuple\na priority=70000\nb priority=5\nc priority=70000\n";
+    let policy = read_policy("f", text, None, None, &ALL).unwrap().value;
+    let mut written = Vec::new();
+    let report = write_policy(&policy, RuleFormat::Ovs, &mut written).unwrap();
+    assert_eq!(
+        String::from_utf8(written).unwrap(),
+        "priority=2,ip actions=a\npriority=1,ip actions=b\npriority=2,ip actions=c\n"
+    );
+    assert_eq!(report.notes[0].count, 2);
+    assert_eq!(report.notes[1].count, 2);
+
+    let schema = Schema::ipv4_5tuple();
+    let mut many = Policy::single(&schema);
+    let action = many.action("drop");
+    for index in 0..65_537 {
+        let any = [FieldMatch::Any; 5];
+        let id = RuleId::from_index(index);
+        let priority = Priority(u32::try_from(index).unwrap());
+        many.add(id, priority, action, &[(PartId::FIRST, &any)])
+            .unwrap();
+    }
+    let error = write_policy(&many, RuleFormat::Ovs, &mut Vec::new()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "65537 different priorities; ovs has only 65536"
+    );
+}
+
+/// A rule that flows can say one to one.
+fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
+    let mut matches: Vec<FieldMatch> = schema
+        .fields()
+        .iter()
+        .map(|f| dice.field_match(f))
+        .collect();
+    let mut set = |name: &str, wanted: FieldMatch| {
+        if let Some(id) = schema.field_named(name) {
+            matches[id.index()] = wanted;
+        }
+    };
+    let stack = dice.below(5);
+    let eth_type = [0x800, 0x86dd, 0x8847, 0x806, 0x1234][usize::try_from(stack).unwrap()];
+    set("eth_type", FieldMatch::Exact(eth_type));
+    let five_tuple = schema.field_named("eth_type").is_none();
+    if stack != 0 && !five_tuple {
+        set("src", FieldMatch::Any);
+        set("dst", FieldMatch::Any);
+    }
+    if stack > 1 && !five_tuple {
+        for name in ["proto", "ip_dscp", "sport", "dport"] {
+            set(name, FieldMatch::Any);
+        }
+    } else if dice.below(2) == 0 {
+        set(
+            "proto",
+            FieldMatch::Exact([6, 17, 132][usize::try_from(dice.below(3)).unwrap()]),
+        );
+        for name in ["sport", "dport"] {
+            // A range that is one prefix, so that it stays one flow.
+            let low = u128::from(dice.below(1 << 12)) << 4;
+            set(
+                name,
+                FieldMatch::Range {
+                    low,
+                    high: low | 0xf,
+                },
+            );
+        }
+    } else {
+        set("sport", FieldMatch::Any);
+        set("dport", FieldMatch::Any);
+    }
+    if stack != 2 {
+        set("mpls_label", FieldMatch::Any);
+        set("mpls_tc", FieldMatch::Any);
+    }
+    matches
+}
+
+proptest! {
+    #[test]
+    fn flows_survive_the_trip(seed: u64, rules in 0usize..12, which in 0usize..3) {
+        let choice = SchemaChoice::named(["openflow15", "ipv4-5tuple", "ipv6-5tuple"][which]).unwrap();
+        let mut dice = Dice::new(seed);
+        let schema = &choice.schemas()[0];
+        let mut policy = choice.policy();
+        for index in 0..rules {
+            let action = policy.action(["drop", "output:1", "set_field:5->metadata,normal"][index % 3]);
+            let priority = Priority(u32::try_from(dice.below(1 << 16)).unwrap());
+            let matches = sayable(&mut dice, schema);
+            policy.add(RuleId::from_index(index), priority, action, &[(PartId::FIRST, &matches)]).unwrap();
+        }
+        let (again, report, text) = trip(&policy, RuleFormat::Ovs);
+        prop_assert_eq!(said(&policy), said(&again), "{}", text);
+        prop_assert!(report.is_exact(), "{}", report);
+        prop_assert_eq!(report.lines, rules);
+    }
+}

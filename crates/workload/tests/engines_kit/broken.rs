@@ -1,0 +1,479 @@
+//! Classifiers that are wrong on purpose, each in one way. All but their fault
+//! is `linear`'s and the oracle's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use classyard::{
+    BuildError, Classifier, DynamicClassifier, EngineSpec, FieldMatch, KeySlice, Limits,
+    LookupTrace, NoProgress, Progress, Rule, RuleId, RuleSet, Schema, Scratch, Stats, Transaction,
+    UpdateError, Winner,
+};
+use classyard_workload::kit::Subject;
+use classyard_workload::kit::oracle::{Oracle, OwnedChange, transaction};
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Returns the second best rule, now and then.
+    SecondBest,
+    /// Of equal priorities the higher id wins.
+    HigherIdOnTie,
+    /// Some removed rules go on matching.
+    ForgetsRemoval,
+    /// A rule with the matches of a better one is dropped, for good.
+    DropsShadowedTwin,
+    /// The last value of a range does not match.
+    RangeEndOpen,
+    /// The last header of a batch of 17 misses.
+    BatchOf17,
+    /// Panics at a batch of 33.
+    PanicsAt33,
+    /// Batch lookups overwrite the candidate.
+    IgnoresCandidate,
+    /// Masked lookups overwrite the candidate.
+    MaskedIgnoresCandidate,
+    /// A lookup whose winner ties with the candidate's priority loses.
+    TieWithCandidate,
+    /// Some masks miss a bit.
+    MaskMissesBit,
+    /// Masks are written, not added to.
+    MaskForgetsPreset,
+    /// Single lookups miss when the winner's priority is the largest.
+    SingleMissesTop,
+    /// An insert of an id that is there replaces the rule.
+    TakesDuplicates,
+    /// A refused transaction's good changes are made.
+    HalfTransactions,
+    /// The limit on rules is one too low.
+    LimitOffByOne,
+    /// An error names the first change instead of the bad one.
+    BlamesFirstChange,
+    /// `check` takes everything.
+    CheckTakesAll,
+    /// A modification keeps the old priority.
+    ModifyKeepsPriority,
+    /// Reorganising loses the worst rule.
+    RebuildLosesWorst,
+    /// Building keeps a rule only if no equal one came before.
+    BuildLosesTwins,
+    /// Answers of earlier batches are kept in the scratch.
+    StaleScratch,
+    /// The trace names a rule that is not there.
+    TraceNamesStranger,
+    /// The statistics count a rule too many.
+    CountOffByOne,
+    /// A removed rule is still said to be there.
+    ContainsRemoved,
+    /// The thirteenth rule of a tuple is lost.
+    ThirteenthOfTuple,
+}
+
+/// All of them.
+pub(crate) const FAULTS: [Fault; 26] = [
+    Fault::SecondBest,
+    Fault::HigherIdOnTie,
+    Fault::ForgetsRemoval,
+    Fault::DropsShadowedTwin,
+    Fault::RangeEndOpen,
+    Fault::BatchOf17,
+    Fault::PanicsAt33,
+    Fault::IgnoresCandidate,
+    Fault::MaskedIgnoresCandidate,
+    Fault::TieWithCandidate,
+    Fault::MaskMissesBit,
+    Fault::MaskForgetsPreset,
+    Fault::SingleMissesTop,
+    Fault::TakesDuplicates,
+    Fault::HalfTransactions,
+    Fault::LimitOffByOne,
+    Fault::BlamesFirstChange,
+    Fault::CheckTakesAll,
+    Fault::ModifyKeepsPriority,
+    Fault::RebuildLosesWorst,
+    Fault::BuildLosesTwins,
+    Fault::StaleScratch,
+    Fault::TraceNamesStranger,
+    Fault::CountOffByOne,
+    Fault::ContainsRemoved,
+    Fault::ThirteenthOfTuple,
+];
+
+impl Fault {
+    /// The subject that has it.
+    pub(crate) fn subject(self) -> Subject {
+        Subject::new(&format!("{self:?}"), true, move |rules, limits, _| {
+            Ok(Box::new(Broken::new(self, rules, limits)))
+        })
+    }
+}
+
+struct Broken {
+    fault: Fault,
+    /// What it says it holds.
+    oracle: Oracle,
+    /// What it looks up in.
+    inner: Box<dyn Classifier>,
+    removed: Vec<RuleId>,
+}
+
+fn linear(rules: &RuleSet) -> Box<dyn Classifier> {
+    let spec = EngineSpec::parse("linear").unwrap();
+    let limits = Limits::default();
+    spec.build(rules, &limits, &mut NoProgress).unwrap()
+}
+
+/// True for one key in four.
+fn now_and_then(key: &[u64]) -> bool {
+    let mix = |sum: u64, word: &u64| {
+        (sum ^ word)
+            .wrapping_mul(0x9e37_79b9_7f4a_7c15)
+            .rotate_left(29)
+    };
+    key.iter().fold(1, mix) % 4 == 0
+}
+
+impl Broken {
+    fn new(fault: Fault, rules: &RuleSet, limits: &Limits) -> Broken {
+        let oracle = Oracle::new(rules, limits);
+        let mut kept = RuleSet::new(rules.schema());
+        for rule in rules.iter() {
+            let twin = kept.iter().find(|k| k.words() == rule.words());
+            let lost = match fault {
+                Fault::BuildLosesTwins => twin.is_some(),
+                Fault::DropsShadowedTwin => twin.is_some_and(|t| t.winner().beats(rule.winner())),
+                Fault::ThirteenthOfTuple => {
+                    kept.iter().filter(|k| k.mask() == rule.mask()).count() == 12
+                }
+                _ => false,
+            };
+            if !lost {
+                kept.push(rule).unwrap();
+            }
+        }
+        Broken {
+            fault,
+            oracle,
+            inner: linear(&kept),
+            removed: Vec::new(),
+        }
+    }
+
+    /// The best of the rules, as the fault has it.
+    fn best(&self, key: &[u64], right: Winner) -> Winner {
+        let Some(id) = right.rule() else {
+            return right;
+        };
+        match self.fault {
+            Fault::SecondBest if now_and_then(key) => {
+                let all = self.oracle.all_matches(key);
+                all.get(1).copied().unwrap_or(right)
+            }
+            Fault::HigherIdOnTie => {
+                let all = self.oracle.all_matches(key);
+                let ties = all.iter().filter(|w| w.priority() == right.priority());
+                ties.copied().next_back().unwrap_or(right)
+            }
+            Fault::RangeEndOpen => {
+                let schema = self.oracle.schema();
+                let rule = self.oracle.get(id);
+                let at_end = schema.field_ids().any(|field| {
+                    let found = schema.placement(field).get(key);
+                    rule.is_some_and(|rule| match rule.view().field(field) {
+                        FieldMatch::Range { high, .. } => found == high,
+                        _ => false,
+                    })
+                });
+                if at_end { Winner::MISS } else { right }
+            }
+            _ => right,
+        }
+    }
+
+    fn improve(&self, key: &[u64], best: Winner, scratch: &mut Scratch) -> Winner {
+        let right = self.inner.classify_one(key, scratch);
+        let found = self.best(key, right);
+        match self.fault {
+            Fault::TieWithCandidate if found.priority() == best.priority() => best,
+            _ => best.or(found),
+        }
+    }
+
+    fn rebuild_inner(&mut self, rules: impl IntoIterator<Item = Arc<Rule>>) {
+        let limits = Limits::default();
+        let rules = Oracle::of_rules(self.oracle.schema(), rules, &limits).to_rule_set();
+        self.inner = linear(&rules);
+    }
+
+    fn make(&mut self, change: &OwnedChange) {
+        let id = change.view().id();
+        let inner = self.inner.as_dynamic().unwrap();
+        let there = inner.contains(id);
+        match change {
+            OwnedChange::Remove(_) => {
+                if self.fault == Fault::ForgetsRemoval && id.get() % 7 == 3 {
+                    return;
+                }
+                if there {
+                    inner.apply(Transaction::new().remove(id)).unwrap();
+                }
+                self.removed.push(id);
+            }
+            OwnedChange::Insert(rule) | OwnedChange::Modify(rule) => {
+                let mut rule = Arc::clone(rule);
+                if self.fault == Fault::DropsShadowedTwin
+                    && self.oracle.rules().any(|other| {
+                        let (other, rule) = (other.view(), rule.view());
+                        other.words() == rule.words() && other.winner().beats(rule.winner())
+                    })
+                {
+                    if there {
+                        inner.apply(Transaction::new().remove(id)).unwrap();
+                    }
+                    return;
+                }
+                if self.fault == Fault::ModifyKeepsPriority
+                    && let OwnedChange::Modify(_) = change
+                    && let Some(old) = self.oracle.get(id)
+                {
+                    let (view, old) = (rule.view(), old.view());
+                    let matches = view.fields();
+                    let kept =
+                        Rule::new(view.schema(), id, old.priority(), view.action(), &matches);
+                    rule = Arc::new(kept.unwrap());
+                }
+                let mut transaction = Transaction::new();
+                if there {
+                    transaction.modify(rule.view());
+                } else {
+                    transaction.insert(rule.view());
+                }
+                inner.apply(&transaction).unwrap();
+            }
+        }
+    }
+
+    /// What the transaction comes to.
+    fn verdict(&self, changes: &[OwnedChange]) -> (Oracle, Result<(), UpdateError>) {
+        let mut after = self.oracle.clone();
+        let mut result = after.apply(changes);
+        if self.fault == Fault::LimitOffByOne
+            && result.is_ok()
+            && after.len() == after.limits().rules
+        {
+            result = Err(UpdateError::TooManyRules {
+                change: changes.len() - 1,
+                found: after.len(),
+                limit: after.limits().rules - 1,
+            });
+        }
+        if self.fault == Fault::BlamesFirstChange
+            && let Err(UpdateError::UnknownId { change, .. }) = &mut result
+        {
+            *change = 0;
+        }
+        (after, result)
+    }
+}
+
+fn owned(changes: &Transaction<'_>) -> Vec<OwnedChange> {
+    use classyard::Change;
+    let changes = changes.changes().iter();
+    changes
+        .map(|change| match *change {
+            Change::Insert(rule) => OwnedChange::Insert(Arc::new(rule.to_rule())),
+            Change::Modify(rule) => OwnedChange::Modify(Arc::new(rule.to_rule())),
+            Change::Remove(id) => OwnedChange::Remove(id),
+        })
+        .collect()
+}
+
+/// What [`Fault::StaleScratch`] remembers.
+#[derive(Default)]
+struct Stale {
+    winners: HashMap<Vec<u64>, Winner>,
+}
+
+impl Classifier for Broken {
+    fn engine(&self) -> &'static str {
+        "broken"
+    }
+
+    fn schema(&self) -> &Arc<Schema> {
+        self.oracle.schema()
+    }
+
+    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+        assert!(
+            self.fault != Fault::PanicsAt33 || keys.len() != 33,
+            "33 headers are too many"
+        );
+        for (key, winner) in keys.iter().zip(winners.iter_mut()) {
+            *winner = match self.fault {
+                Fault::IgnoresCandidate => self.improve(key, Winner::MISS, scratch),
+                Fault::StaleScratch => {
+                    let mut stale = scratch.take::<Stale>();
+                    let fresh = || self.improve(key, Winner::MISS, scratch);
+                    let found = *stale.winners.entry(key.to_vec()).or_insert_with(fresh);
+                    scratch.put(stale);
+                    winner.or(found)
+                }
+                _ => self.improve(key, *winner, scratch),
+            };
+        }
+        if self.fault == Fault::BatchOf17 && keys.len() == 17 {
+            winners[16] = Winner::MISS;
+        }
+    }
+
+    fn classify_one(&self, key: &[u64], scratch: &mut Scratch) -> Winner {
+        let found = self.improve(key, Winner::MISS, scratch);
+        let top = found.priority().is_some_and(|p| p.0 == u32::MAX);
+        if self.fault == Fault::SingleMissesTop && top {
+            Winner::MISS
+        } else {
+            found
+        }
+    }
+
+    fn classify_masked(
+        &self,
+        key: &[u64],
+        best: Winner,
+        mask: &mut [u64],
+        scratch: &mut Scratch,
+    ) -> Winner {
+        let before = mask.to_vec();
+        match self.fault {
+            Fault::MaskForgetsPreset => mask.fill(0),
+            Fault::MaskedIgnoresCandidate => {
+                return self.inner.classify_masked(key, Winner::MISS, mask, scratch);
+            }
+            _ => {}
+        }
+        self.inner.classify_masked(key, best, mask, scratch);
+        if self.fault == Fault::MaskMissesBit && now_and_then(key) {
+            let added = mask.iter().zip(&before).position(|(m, b)| m & !b != 0);
+            if let Some(word) = added {
+                let bit = (mask[word] & !before[word]).trailing_zeros();
+                mask[word] &= !(1 << bit);
+            }
+        }
+        self.improve(key, best, scratch)
+    }
+
+    fn trace(&self, key: &[u64]) -> LookupTrace {
+        let mut trace = self.inner.trace(key);
+        if self.fault == Fault::TraceNamesStranger {
+            trace.probes[0].rules += 1;
+            trace.probes[0].compared.push(RuleId::new(123_456).unwrap());
+        }
+        trace
+    }
+
+    fn stats(&self) -> Stats {
+        let extra = usize::from(self.fault == Fault::CountOffByOne && self.oracle.len() > 20);
+        Stats {
+            rules: self.oracle.len() + extra,
+            rule_bytes: 1,
+            ..self.inner.stats()
+        }
+    }
+
+    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
+        Some(self)
+    }
+
+    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
+        Some(self)
+    }
+}
+
+impl DynamicClassifier for Broken {
+    fn contains(&self, id: RuleId) -> bool {
+        let removed = self.fault == Fault::ContainsRemoved && self.removed.contains(&id);
+        removed || self.oracle.contains(id)
+    }
+
+    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        match self.fault {
+            Fault::CheckTakesAll => Ok(()),
+            Fault::TakesDuplicates => self.tolerant(&owned(transaction)).1,
+            _ => self.verdict(&owned(transaction)).1,
+        }
+    }
+
+    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        let changes = owned(transaction);
+        let (after, result) = match self.fault {
+            Fault::TakesDuplicates => self.tolerant(&changes),
+            _ => self.verdict(&changes),
+        };
+        if result.is_ok() {
+            for change in &changes {
+                self.make(change);
+                // What later changes are held against.
+                let _ = self.oracle.apply(std::slice::from_ref(change));
+            }
+            self.oracle = after;
+        } else if self.fault == Fault::HalfTransactions {
+            for change in &changes {
+                if self
+                    .oracle
+                    .clone()
+                    .apply(std::slice::from_ref(change))
+                    .is_err()
+                {
+                    break;
+                }
+                self.make(change);
+            }
+        }
+        result
+    }
+
+    fn rebuild(&mut self, _: &mut dyn Progress) -> Result<(), BuildError> {
+        if self.fault == Fault::RebuildLosesWorst {
+            let worst = self
+                .oracle
+                .rules()
+                .map(|rule| rule.view().winner().rank())
+                .max();
+            let rules: Vec<_> = self.oracle.rules().cloned().collect();
+            let kept = rules.into_iter();
+            self.rebuild_inner(kept.filter(|rule| Some(rule.view().winner().rank()) != worst));
+        }
+        Ok(())
+    }
+}
+
+impl Broken {
+    /// The verdict of one that takes inserts of ids that are there.
+    fn tolerant(&self, changes: &[OwnedChange]) -> (Oracle, Result<(), UpdateError>) {
+        let mut after = self.oracle.clone();
+        for (index, change) in changes.iter().enumerate() {
+            let change = match change {
+                OwnedChange::Insert(rule) if after.contains(rule.view().id()) => {
+                    OwnedChange::Modify(Arc::clone(rule))
+                }
+                other => other.clone(),
+            };
+            let transaction = transaction(std::slice::from_ref(&change));
+            let there = |id| after.contains(id);
+            let (schema, limits) = (after.schema(), after.limits());
+            let checked = transaction.validate(schema, limits, after.len(), there);
+            if checked.is_err() {
+                // Let the definition say which change it is.
+                let right = self.oracle.clone().apply(changes);
+                let found = right.err().unwrap_or(UpdateError::UnknownId {
+                    change: index,
+                    operation: "insert",
+                    id: change.view().id().get(),
+                });
+                return (self.oracle.clone(), Err(found));
+            }
+            after.apply(&[change]).unwrap();
+        }
+        (after, Ok(()))
+    }
+}

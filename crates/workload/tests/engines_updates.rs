@@ -1,0 +1,106 @@
+//! Every registered engine, with its defaults and with each of its options set
+//! to several values, over long random streams of updates.
+//!
+//! `CLASSYARD_SEEDS=n` runs n times as many streams, with other seeds.
+
+use std::sync::Arc;
+
+use classyard::{NoProgress, RuleSet, Schema};
+use classyard_workload::kit::Subject;
+use classyard_workload::kit::differential::{Counters, Options, differential};
+use classyard_workload::kit::random::{Dice, RuleMaker, SeededDice, random_schema};
+
+/// How many streams to run for each that runs by default.
+fn seeds() -> u64 {
+    let seeds = std::env::var("CLASSYARD_SEEDS");
+    seeds.ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Runs a stream, and fails with everything that is needed to repeat it.
+fn run(subjects: &[Subject], schema: &Arc<Schema>, options: &Options) -> Counters {
+    let mut dice = SeededDice::new(options.seed);
+    let rules = match dice.below(3) {
+        0 => RuleSet::new(schema),
+        _ => RuleMaker::new(schema, &mut dice).rule_set(options.rules, &mut dice),
+    };
+    let outcome = differential(subjects, &rules, options, &mut NoProgress);
+    if let Some(found) = outcome.disagreement {
+        panic!("{schema:?}\n{found}");
+    }
+    for skip in &outcome.skips {
+        let subject = subjects.iter().find(|s| s.name() == skip.subject);
+        assert!(!subject.unwrap().is_dynamic(), "{skip}");
+        eprintln!("{skip}");
+    }
+    outcome.counters
+}
+
+fn stream(schema: &Arc<Schema>, first: u64, updates: usize) {
+    let subjects = Subject::variants();
+    for seed in first..first + seeds() {
+        let options = Options {
+            seed,
+            updates,
+            ..Options::default()
+        };
+        let counters = run(&subjects, schema, &options);
+        assert!(counters.changes + counters.refused >= 1000, "{counters}");
+        println!("{} seed {seed}: {counters}", schema.name());
+    }
+}
+
+#[test]
+fn ipv4_five_tuples() {
+    stream(&Schema::ipv4_5tuple(), 1000, 16_000);
+}
+
+#[test]
+fn ipv6_five_tuples() {
+    stream(&Schema::ipv6_5tuple(), 2000, 16_000);
+}
+
+#[test]
+fn fifteen_fields() {
+    stream(&Schema::openflow15(), 3000, 16_000);
+}
+
+/// Many schemas, a short stream for each.
+#[test]
+fn any_schema() {
+    let subjects = Subject::variants();
+    for seed in 4000..4000 + 40 * seeds() {
+        let mut dice = SeededDice::new(seed);
+        let schema = random_schema(&mut dice);
+        let rules = [3, 20, 60][dice.below(3)];
+        let options = Options {
+            seed,
+            updates: 400,
+            rules,
+            limit: rules + rules / 2,
+            headers: 32,
+            masked: 8,
+            ..Options::default()
+        };
+        run(&subjects, &schema, &options);
+    }
+}
+
+/// Large tables: buckets overflow, tables split.
+#[test]
+fn many_rules() {
+    let subjects = Subject::engines();
+    for seed in 5000..5000 + seeds() {
+        let options = Options {
+            seed,
+            updates: 4000,
+            rules: 1000,
+            limit: 1200,
+            check_every: 40,
+            build_every: 6,
+            masked: 8,
+            ..Options::default()
+        };
+        let schema = Schema::ipv4_5tuple();
+        run(&subjects, &schema, &options);
+    }
+}
