@@ -19,6 +19,8 @@ use crate::output::style::{counted, seconds};
 use crate::output::{OutputArgs, raw_stdout};
 use crate::talk::Talk;
 
+mod trace;
+
 /// Generate a rule set, or with `trace` headers for one
 ///
 /// Rules come from a built-in profile, from a profile in TOML or from the
@@ -125,12 +127,14 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {}
+enum What {
+    Trace(Box<trace::Args>),
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    if let Some(what) = &args.what {
-        match *what {}
+    if let Some(What::Trace(args)) = &args.what {
+        return trace::run(args, talk);
     }
     if args.list_profiles {
         return crate::commands::profiles::list(&OutputArgs::default());
