@@ -6,7 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    bench, check, classify, completions, convert, engines, explain, generate, profiles, reproduce,
+    bench, check, classify, completions, convert, engines, explain, generate, inspect, profiles,
+    reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
@@ -51,6 +52,7 @@ enum Command {
     Check(check::Args),
     Generate(Box<generate::Args>),
     Convert(convert::Args),
+    Inspect(inspect::Args),
     Engines(engines::Args),
     Profiles(profiles::Args),
     Completions(completions::Args),
@@ -65,6 +67,7 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
         Command::Check(args) => check::run(args, talk),
         Command::Generate(args) => generate::run(args, talk),
         Command::Convert(args) => convert::run(args, talk),
+        Command::Inspect(args) => inspect::run(args, talk),
         Command::Profiles(args) => profiles::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),

@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
                     .with_help("captures are read only to get headers out of them"));
             }
             let trace = headers(args, from, bytes, talk)?;
-            write_capture(&trace, &args.output, talk)
+            write_capture(&trace, &args.output, one_a_microsecond, talk)
         }
     }
 }
@@ -173,6 +173,12 @@ fn contents(bytes: &[u8]) -> Kind {
     RuleFormat::detect(&start).map_or(Kind::Trace, Kind::Rules)
 }
 
+/// Whether a file's name is that of a capture.
+pub(crate) fn is_capture(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("pcap" | "cap"))
+}
+
 /// What a file's name asks for.
 fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str());
@@ -180,7 +186,7 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
         Some("rules") => Ok(Kind::Rules(RuleFormat::Rules)),
         Some("flows" | "ovs") => Ok(Kind::Rules(RuleFormat::Ovs)),
         Some("classbench" | "cb" | "filters") => Ok(Kind::Rules(RuleFormat::Classbench)),
-        Some("pcap" | "cap") => Ok(Kind::Capture),
+        _ if is_capture(path) => Ok(Kind::Capture),
         Some("trace" | "headers") => Ok(Kind::Trace),
         _ if from == Kind::Capture => Ok(Kind::Trace),
         _ => Err(
@@ -241,9 +247,16 @@ fn families(capture: &Capture) -> SchemaChoice {
     }
 }
 
-fn write_capture(trace: &PolicyTrace, path: &Path, talk: Talk) -> Result<(), Failure> {
+/// Writes headers as packets, each with its time in nanoseconds, and tells what
+/// packets could not say.
+pub(crate) fn write_capture(
+    trace: &PolicyTrace,
+    path: &Path,
+    time: impl Fn(usize) -> u64,
+    talk: Talk,
+) -> Result<(), Failure> {
     let report = to_file(path, |out| {
-        capture::write_trace(out, trace, one_a_microsecond).map_err(|error| match error {
+        capture::write_trace(out, trace, time).map_err(|error| match error {
             capture::WriteError::Io(error) => Trouble::Io(error),
             other => Trouble::Other(Failure::usage(other.to_string())),
         })
@@ -263,7 +276,7 @@ fn write_capture(trace: &PolicyTrace, path: &Path, talk: Talk) -> Result<(), Fai
 }
 
 /// The time of a packet that has none.
-fn one_a_microsecond(index: usize) -> u64 {
+pub(crate) fn one_a_microsecond(index: usize) -> u64 {
     u64::try_from(index)
         .unwrap_or(u64::MAX)
         .saturating_mul(1000)

@@ -8,5 +8,6 @@ pub(crate) mod convert;
 pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod generate;
+pub(crate) mod inspect;
 pub(crate) mod profiles;
 pub(crate) mod reproduce;

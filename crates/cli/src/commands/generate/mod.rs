@@ -19,6 +19,8 @@ use crate::output::style::{counted, seconds};
 use crate::output::{OutputArgs, raw_stdout};
 use crate::talk::Talk;
 
+mod trace;
+
 /// Generate a rule set, or with `trace` headers for one
 ///
 /// Rules come from a built-in profile, from a profile in TOML or from the
@@ -56,7 +58,7 @@ pub(crate) struct Args {
     rules: usize,
 
     /// Which headers the rules are for
-    #[arg(long, value_enum, default_value = "ipv4", hide_possible_values = false)]
+    #[arg(long, value_enum, default_value = "ipv4")]
     family: FamilyName,
 
     /// The share of IPv6 rules in the family dual, 0 to 1
@@ -105,12 +107,12 @@ pub(crate) struct Args {
     /// Where to write the rules; - for standard output
     #[arg(
         short,
-        long = "output",
+        long,
         value_name = "FILE",
         default_value = "-",
         help_heading = "Output"
     )]
-    file: PathBuf,
+    output: PathBuf,
 
     /// The format of the rules: classbench, rules or ovs
     ///
@@ -122,21 +124,20 @@ pub(crate) struct Args {
     /// List the built-in profiles instead
     #[arg(long, help_heading = "Output")]
     list_profiles: bool,
-
-    #[command(flatten)]
-    output: OutputArgs,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum What {}
+enum What {
+    Trace(Box<trace::Args>),
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    if let Some(what) = &args.what {
-        match *what {}
+    if let Some(What::Trace(args)) = &args.what {
+        return trace::run(args, talk);
     }
     if args.list_profiles {
-        return crate::commands::profiles::list(&args.output);
+        return crate::commands::profiles::list(&OutputArgs::default());
     }
     let recipe = Recipe {
         config: GeneratorConfig {
@@ -153,7 +154,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let policy = make(&recipe, talk)?;
     let took = began.elapsed().as_secs_f64();
     let format = args.to.unwrap_or_else(|| default_format(&policy));
-    write_rules(&policy, format, &args.file, talk)?;
+    write_rules(&policy, format, &args.output, talk)?;
     talk.note(&format!(
         "{} generated in {}",
         counted(policy.len(), "rule"),
