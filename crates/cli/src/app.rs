@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::{classify, completions, engines, explain};
+use crate::commands::{
+    bench, check, classify, completions, convert, engines, explain, generate, inspect, profiles,
+    reproduce,
+};
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
 
@@ -44,7 +47,14 @@ struct Cli {
 enum Command {
     Classify(classify::Args),
     Explain(explain::Args),
+    Bench(bench::Args),
+    Reproduce(reproduce::Args),
+    Check(check::Args),
+    Generate(Box<generate::Args>),
+    Convert(convert::Args),
+    Inspect(inspect::Args),
     Engines(engines::Args),
+    Profiles(profiles::Args),
     Completions(completions::Args),
 }
 
@@ -52,6 +62,13 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
     match command {
         Command::Classify(args) => classify::run(args, talk),
         Command::Explain(args) => explain::run(args, talk),
+        Command::Bench(args) => bench::run(args, talk),
+        Command::Reproduce(args) => reproduce::run(args, talk),
+        Command::Check(args) => check::run(args, talk),
+        Command::Generate(args) => generate::run(args, talk),
+        Command::Convert(args) => convert::run(args, talk),
+        Command::Inspect(args) => inspect::run(args, talk),
+        Command::Profiles(args) => profiles::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),
     }

@@ -90,7 +90,11 @@ impl Chart<'_> {
                 .legend(move |(x, y)| {
                     PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(width + 1))
                 });
-            chart.draw_series(scaled.into_iter().map(|p| Circle::new(p, 3, colour.filled())))?;
+            chart.draw_series(
+                scaled
+                    .into_iter()
+                    .map(|p| Circle::new(p, 3, colour.filled())),
+            )?;
         }
         chart
             .configure_series_labels()
@@ -107,7 +111,11 @@ impl Chart<'_> {
 /// `1000000` as `1M`: labels that fit.
 fn short(value: f64) -> String {
     let text = |value: f64, unit: &str| {
-        let digits = if value >= 9.95 || (value - value.round()).abs() < 0.05 { 0 } else { 1 };
+        let digits = if value >= 9.95 || (value - value.round()).abs() < 0.05 {
+            0
+        } else {
+            1
+        };
         format!("{value:.digits$}{unit}")
     };
     match value.abs() {

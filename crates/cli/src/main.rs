@@ -1,6 +1,8 @@
 //! The command line of classyard: see [`app`] for the commands.
 
 mod app;
+mod bench;
+mod chart;
 mod commands;
 mod embedded;
 mod failure;

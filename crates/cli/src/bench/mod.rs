@@ -7,15 +7,16 @@
 
 use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, Scratch, Winner};
 
+mod generated;
 mod measure;
 mod report;
 mod updates;
 mod verify;
 
-pub(crate) use measure::{Spread, batch_rate, timed};
-pub(crate) use report::{Measurement, geometric_mean, write_csv, write_json, write_table};
+pub(crate) use generated::{generated_policy, generated_trace, size_name};
+pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
+pub(crate) use report::{Measurement, write_csv, write_table};
 
-use measure::single_rate;
 use updates::Protocol;
 
 /// Rules and traffic to measure with.
@@ -73,8 +74,7 @@ pub(crate) fn measure_subject(
     }
     classyard::classifier::report(progress, "checking answers", plan.repeats, steps)?;
     let classifiers: Vec<_> = built.iter().map(|(classifier, _)| classifier).collect();
-    let mut wrong =
-        verify::wrong_answers(policy, trace, &classifiers, subject.expected.as_deref());
+    let mut wrong = verify::wrong_answers(policy, trace, &classifiers, subject.expected.as_deref());
 
     let mut alone = vec![Vec::new(); engines.len()];
     let mut mixed = vec![Vec::new(); engines.len()];

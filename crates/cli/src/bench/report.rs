@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use comfy_table::presets::UTF8_FULL_CONDENSED;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use serde::Serialize;
 
 use super::measure::Spread;
+use crate::output::csv;
+use crate::output::table::{Side, Table};
 
 /// One engine on one rule set.
 #[derive(Clone, Debug, Serialize)]
@@ -38,25 +38,32 @@ pub(crate) struct Measurement {
     pub(crate) wrong: usize,
 }
 
-/// Writes all measurements as one JSON array.
-pub(crate) fn write_json(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, results)?;
-    writeln!(out)
-}
-
-/// Writes one line for each measurement, medians with minimum and maximum.
-pub(crate) fn write_csv(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "set,engine,rules,build_seconds,bytes,index_bytes,tables")?;
+/// Writes one row for each measurement.
+pub(crate) fn write_csv(results: &[Measurement], out: &mut csv::Writer<'_>) -> io::Result<()> {
+    let mut heading = vec![
+        "set".to_owned(),
+        "engine".to_owned(),
+        "rules".to_owned(),
+        "build_seconds".to_owned(),
+        "bytes".to_owned(),
+        "index_bytes".to_owned(),
+        "tables".to_owned(),
+    ];
     for rate in ["batch", "single", "updates", "updates_with_lookups"] {
-        write!(out, ",{rate}_min,{rate}_median,{rate}_max")?;
+        heading.extend(["min", "median", "max"].map(|which| format!("{rate}_{which}")));
     }
-    writeln!(out, ",wrong")?;
+    heading.push("wrong".to_owned());
+    row(out, &heading)?;
     for r in results {
-        write!(
-            out,
-            "{},{},{},{},{},{},{}",
-            r.set, r.engine, r.rules, r.build_seconds, r.bytes, r.index_bytes, r.tables
-        )?;
+        let mut cells = vec![
+            r.set.clone(),
+            r.engine.clone(),
+            r.rules.to_string(),
+            r.build_seconds.to_string(),
+            r.bytes.to_string(),
+            r.index_bytes.to_string(),
+            r.tables.to_string(),
+        ];
         let rates = [
             Some(r.batch_headers_per_second),
             Some(r.single_headers_per_second),
@@ -64,53 +71,60 @@ pub(crate) fn write_csv(results: &[Measurement], out: &mut dyn Write) -> io::Res
             r.updates_with_lookups_per_second,
         ];
         for rate in rates {
-            match rate {
-                Some(Spread { min, median, max }) => {
-                    write!(out, ",{min:.0},{median:.0},{max:.0}")?;
-                }
-                None => write!(out, ",,,")?,
-            }
+            let figure = |of: fn(&Spread) -> f64| rate.as_ref().map(|s| format!("{:.0}", of(s)));
+            let figures = [figure(|s| s.min), figure(|s| s.median), figure(|s| s.max)];
+            cells.extend(figures.map(Option::unwrap_or_default));
         }
-        writeln!(out, ",{}", r.wrong)?;
+        cells.push(r.wrong.to_string());
+        row(out, &cells)?;
     }
     Ok(())
+}
+
+fn row(out: &mut csv::Writer<'_>, cells: &[String]) -> io::Result<()> {
+    let cells: Vec<&dyn std::fmt::Display> = cells.iter().map(|cell| cell as _).collect();
+    out.row(&cells)
 }
 
 /// Writes a table for people, and the ratios of the engines to the first one.
 pub(crate) fn write_table(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
     let updates = results.iter().any(|r| r.updates_per_second.is_some());
-    let mut table = Table::new();
-    table
-        .load_preset(UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Disabled);
-    let mut header = vec![
-        "set", "engine", "rules", "tables", "build s", "B/rule", "batch M/s", "single M/s",
+    let mut columns = vec![
+        ("set", Side::Left),
+        ("engine", Side::Left),
+        ("rules", Side::Right),
+        ("tables", Side::Right),
+        ("build s", Side::Right),
+        ("bytes/rule", Side::Right),
+        ("batch M/s", Side::Right),
+        ("single M/s", Side::Right),
     ];
     if updates {
-        header.extend(["updates M/s", "with lookups"]);
+        columns.push(("updates M/s", Side::Right));
+        columns.push(("with lookups", Side::Right));
     }
-    header.push("wrong");
-    table.set_header(header);
+    columns.push(("wrong", Side::Right));
+    let mut table = Table::new(&columns);
     for r in results {
-        let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
         let mut row = vec![
-            Cell::new(&r.set),
-            Cell::new(&r.engine),
-            number(r.rules.to_string()),
-            number(r.tables.to_string()),
-            number(format!("{:.3}", r.build_seconds)),
-            number(format!("{:.0}", per_rule(r.bytes, r.rules))),
-            number(millions(Some(r.batch_headers_per_second))),
-            number(millions(Some(r.single_headers_per_second))),
+            r.set.clone(),
+            r.engine.clone(),
+            r.rules.to_string(),
+            r.tables.to_string(),
+            format!("{:.3}", r.build_seconds),
+            format!("{:.0}", per_rule(r.bytes, r.rules)),
+            millions(Some(r.batch_headers_per_second)),
+            millions(Some(r.single_headers_per_second)),
         ];
         if updates {
-            row.push(number(millions(r.updates_per_second)));
-            row.push(number(millions(r.updates_with_lookups_per_second)));
+            row.push(millions(r.updates_per_second));
+            row.push(millions(r.updates_with_lookups_per_second));
         }
-        row.push(number(r.wrong.to_string()));
-        table.add_row(row);
+        row.push(r.wrong.to_string());
+        table.row(row);
     }
-    writeln!(out, "{table}")?;
+    table.write(out)?;
+    writeln!(out)?;
     writeln!(
         out,
         "rates: median (min-max) of repeats in turns, in the thread's CPU time; batches of 256"
@@ -118,16 +132,21 @@ pub(crate) fn write_table(results: &[Measurement], out: &mut dyn Write) -> io::R
     write_ratios(results, out)
 }
 
+/// One of a measurement's rates.
+type Rate = fn(&Measurement) -> Option<Spread>;
+
 fn write_ratios(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
     let engines = distinct(results);
     let [base, others @ ..] = engines.as_slice() else {
         return Ok(());
     };
     for other in others {
-        let mean = |rate: &dyn Fn(&Measurement) -> Option<Spread>| {
+        let mean = |rate: Rate| {
             let ratios = sets(results).into_iter().filter_map(|set| {
                 let find = |engine: &str| {
-                    let one = results.iter().find(|r| r.set == set && r.engine == engine)?;
+                    let one = results
+                        .iter()
+                        .find(|r| r.set == set && r.engine == engine)?;
                     rate(one).map(|spread| spread.median)
                 };
                 Some(find(other)? / find(base)?)
@@ -135,17 +154,21 @@ fn write_ratios(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> 
             geometric_mean(&ratios.collect::<Vec<f64>>())
         };
         let mut parts = Vec::new();
-        let rates: [(&str, &dyn Fn(&Measurement) -> Option<Spread>); 3] = [
-            ("batch", &|r| Some(r.batch_headers_per_second)),
-            ("single", &|r| Some(r.single_headers_per_second)),
-            ("updates", &|r| r.updates_per_second),
+        let rates: [(&str, Rate); 3] = [
+            ("batch", |r| Some(r.batch_headers_per_second)),
+            ("single", |r| Some(r.single_headers_per_second)),
+            ("updates", |r| r.updates_per_second),
         ];
         for (name, rate) in rates {
             if let Some(mean) = mean(rate) {
                 parts.push(format!("{name} {mean:.2}x"));
             }
         }
-        writeln!(out, "{other} / {base}, geometric mean over sets: {}", parts.join(", "))?;
+        writeln!(
+            out,
+            "{other} / {base}, geometric mean over sets: {}",
+            parts.join(", ")
+        )?;
     }
     Ok(())
 }

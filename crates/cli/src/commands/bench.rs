@@ -2,17 +2,17 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use classyard::{EngineSpec, Policy, RuleId};
+use classyard::{EngineSpec, Policy, RuleId, Winner};
 use classyard_workload::formats::read_trace;
-use classyard_workload::generate::Profile;
+use classyard_workload::generate::{Family, Profile};
 use serde::Serialize;
 
 use crate::bench::{
     self, Measurement, PAPER_CHANGES, Plan, Subject, generated_policy, generated_trace,
 };
-use crate::failure::{EXIT_DIFFERENT, Failure};
+use crate::failure::Failure;
+use crate::input::family::{FamilyName, profile};
 use crate::input::headers::choice_of;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine, read_text, source_name};
@@ -40,7 +40,13 @@ pub(crate) struct Args {
     rules: Option<PathBuf>,
 
     /// Headers to measure with; without them, drawn from the rules
-    #[arg(short, long, value_name = "FILE", requires = "rules", help_heading = "Input")]
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        requires = "rules",
+        help_heading = "Input"
+    )]
     trace: Option<PathBuf>,
 
     /// The trace's sixth column is the right answer: the winner's number in
@@ -51,7 +57,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// Built-in profiles to generate rules from, or all
+    /// Profiles to generate rules from: built-in names or TOML files, or all
     #[arg(
         long,
         value_delimiter = ',',
@@ -82,7 +88,7 @@ pub(crate) struct Args {
         conflicts_with = "rules",
         help_heading = "Generated rules"
     )]
-    family: bench::GeneratedFamily,
+    family: FamilyName,
 
     /// Headers to draw from the rules
     #[arg(long, value_parser = count, default_value = "1M", value_name = "COUNT")]
@@ -144,16 +150,28 @@ impl Report for Results {
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let plan = Plan {
-        repeats: if args.quick { 1 } else { usize::from(args.repeat) },
+        repeats: if args.quick {
+            1
+        } else {
+            usize::from(args.repeat)
+        },
         update_repeats: match (args.updates, args.quick) {
             (false, _) => 0,
             (true, true) => 1,
             (true, false) => usize::from(args.repeat).min(3),
         },
-        changes: if args.quick { args.changes.min(QUICK) } else { args.changes },
+        changes: if args.quick {
+            args.changes.min(QUICK)
+        } else {
+            args.changes
+        },
         seed: args.seed,
     };
-    let headers = if args.quick { args.headers.min(QUICK) } else { args.headers };
+    let headers = if args.quick {
+        args.headers.min(QUICK)
+    } else {
+        args.headers
+    };
     let mut results = Vec::new();
     for subject in subjects(args, talk)? {
         let subject = subject.load(args, headers, talk)?;
@@ -170,11 +188,20 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The outcomes in which these rules win.
+fn winners(policy: &Policy, rules: &[Option<RuleId>]) -> Vec<Winner> {
+    let winner = |id| policy.rule(id).next().map(|(_, rule)| rule.winner());
+    rules
+        .iter()
+        .map(|rule| rule.and_then(winner).unwrap_or(Winner::MISS))
+        .collect()
+}
+
 /// What is going to be measured, not loaded yet: a million rules at a time are
 /// enough in memory.
 enum Source {
     File(PathBuf),
-    Generated(&'static Profile, String, usize),
+    Generated(Family, String, usize),
 }
 
 fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
@@ -189,11 +216,8 @@ fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for &size in &args.sizes {
         for &name in &names {
-            let profile = Profile::built_in(name).ok_or_else(|| {
-                let known = Profile::BUILT_IN.join(", ");
-                Failure::usage(format!("there is no profile `{name}`")).with_help(known)
-            })?;
-            sources.push(Source::Generated(profile, name.to_owned(), size));
+            let family = args.family.with(profile(name)?, 0.5);
+            sources.push(Source::Generated(family, name.to_owned(), size));
         }
     }
     talk.note(&format!("{} rule sets to measure", sources.len()));
@@ -208,7 +232,12 @@ impl Source {
                 let name = source_name(path);
                 let Some(trace) = &args.trace else {
                     let trace = generated_trace(&policy, headers, args.seed, &mut talk.progress())?;
-                    return Ok(Subject { name, policy, trace, expected: None });
+                    return Ok(Subject {
+                        name,
+                        policy,
+                        trace,
+                        expected: None,
+                    });
                 };
                 let source = source_name(trace);
                 let text = read_text(trace)?;
@@ -217,16 +246,24 @@ impl Source {
                 let loaded = read_trace(&source, &text, Some(&choice), args.expected, &options)?;
                 talk.skipped(&loaded.skipped);
                 let expected = loaded.value.expected.map(|e| winners(&policy, &e));
-                Ok(Subject { name, policy, trace: loaded.value.headers, expected })
+                Ok(Subject {
+                    name,
+                    policy,
+                    trace: loaded.value.headers,
+                    expected,
+                })
             }
-            Source::Generated(profile, name, size) => {
+            Source::Generated(family, name, size) => {
                 let mut progress = talk.progress();
-                let profile = Arc::new((*profile).clone());
-                let policy =
-                    generated_policy(args.family, profile, *size, args.seed, &mut progress)?;
+                let policy = generated_policy(family.clone(), *size, args.seed, &mut progress)?;
                 let trace = generated_trace(&policy, headers, args.seed, &mut progress)?;
                 let name = format!("{name} {}", bench::size_name(*size));
-                Ok(Subject { name, policy, trace, expected: None })
+                Ok(Subject {
+                    name,
+                    policy,
+                    trace,
+                    expected: None,
+                })
             }
         }
     }

@@ -1,6 +1,13 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod classify;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod engines;
 pub(crate) mod explain;
+pub(crate) mod generate;
+pub(crate) mod inspect;
+pub(crate) mod profiles;
+pub(crate) mod reproduce;

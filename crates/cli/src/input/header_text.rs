@@ -103,14 +103,6 @@ fn parse_value(schema: &Schema, id: FieldId, text: &str) -> Result<u128, Failure
     Ok(value)
 }
 
-/// A header as the user would type it.
-pub(crate) fn describe(schema: &Schema, values: &[u128]) -> String {
-    let pairs = schema.fields().iter().zip(values);
-    let pairs =
-        pairs.map(|(field, &value)| format!("{}={}", field.name(), field.format().display(value)));
-    pairs.collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -100,6 +100,12 @@ impl HeadersArgs {
             }
             Some(path) => capture::read_capture_file(path, &options)?,
         };
+        HeadersArgs::warn(&capture, talk);
+        Ok(capture)
+    }
+
+    /// Says what is wrong with a capture that could be read all the same.
+    pub(crate) fn warn(capture: &Capture, talk: Talk) {
         for warning in capture.warnings() {
             talk.warn(&format!("{}: {warning}", capture.source()));
         }
@@ -107,7 +113,6 @@ impl HeadersArgs {
             let more = counted(capture.more_warnings(), "more warning");
             talk.warn(&format!("{}: {more}", capture.source()));
         }
-        Ok(capture)
     }
 
     fn load_capture(&self, policy: &Policy, talk: Talk) -> Result<Headers, Failure> {

@@ -8,6 +8,7 @@ use classyard::{BuildError, ENGINES, EngineSpec};
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use flate2::read::MultiGzDecoder;
 
+pub(crate) mod family;
 pub(crate) mod header_text;
 pub(crate) mod headers;
 pub(crate) mod rules;

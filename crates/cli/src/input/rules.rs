@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use classyard::Policy;
 use classyard_workload::diagnostic::{Loaded, ReadError, ReadOptions};
 use classyard_workload::formats::{
-    self, RuleFormat, SchemaChoice, read_policy_with, read_schema_file,
+    self, RuleFormat, SchemaChoice, read_policy_file, read_policy_with, read_schema_file,
 };
 
 use super::{count, did_you_mean, is_dash, read_text, source_name};
@@ -78,45 +78,51 @@ impl RulesArgs {
                 let loaded = formats::read_policy(name, embedded::RULES, None, None, &options)?;
                 (name.to_owned(), loaded)
             }
+            Some(path) if is_dash(path) => {
+                return self.load_text(&source_name(path), &read_text(path)?, talk);
+            }
             Some(path) => {
-                let loaded = read_file(path, self.rules_format, schema.as_ref(), &self.options())?;
+                let options = self.options();
+                let loaded = read_policy_file(path, self.rules_format, schema.as_ref(), &options)?;
                 (source_name(path), loaded)
             }
         };
-        talk.skipped(&loaded.skipped);
-        for note in &loaded.notes {
-            talk.note(&format!("{source}: {note}"));
-        }
-        Ok(LoadedRules {
-            policy: loaded.value,
+        Ok(finish(source, file.is_none(), loaded, talk))
+    }
+
+    /// Reads rules from a text.
+    pub(crate) fn load_text(
+        &self,
+        source: &str,
+        text: &str,
+        talk: Talk,
+    ) -> Result<LoadedRules, Failure> {
+        let schema = self.schema()?;
+        // A schema file that is named on standard input is sought here.
+        let mut loader = |name: &str| read_schema_file(Path::new(name));
+        let loaded = read_policy_with(
             source,
-            embedded: file.is_none(),
-            skipped: loaded.skipped.total(),
-        })
+            text,
+            self.rules_format,
+            schema.as_ref(),
+            &self.options(),
+            &mut loader,
+        )?;
+        Ok(finish(source.to_owned(), false, loaded, talk))
     }
 }
 
-/// Reads rules from a file, or from standard input for `-`.
-fn read_file(
-    path: &Path,
-    format: Option<RuleFormat>,
-    schema: Option<&SchemaChoice>,
-    options: &ReadOptions,
-) -> Result<Loaded<Policy>, ReadError> {
-    if !is_dash(path) {
-        return formats::read_policy_file(path, format, schema, options);
+fn finish(source: String, embedded: bool, loaded: Loaded<Policy>, talk: Talk) -> LoadedRules {
+    talk.skipped(&loaded.skipped);
+    for note in &loaded.notes {
+        talk.note(&format!("{source}: {note}"));
     }
-    let text = read_text(path)?;
-    // A schema file that is named on standard input is sought here.
-    let mut loader = |name: &str| read_schema_file(Path::new(name));
-    read_policy_with(
-        &source_name(path),
-        &text,
-        format,
-        schema,
-        options,
-        &mut loader,
-    )
+    LoadedRules {
+        policy: loaded.value,
+        source,
+        embedded,
+        skipped: loaded.skipped.total(),
+    }
 }
 
 /// The schema of that name, or from that file.

@@ -14,6 +14,7 @@ pub(crate) mod diagnostics;
 pub(crate) mod json;
 pub(crate) mod rule;
 pub(crate) mod style;
+pub(crate) mod svg;
 pub(crate) mod table;
 
 /// The form of a report.
@@ -29,7 +30,7 @@ pub(crate) enum Format {
 }
 
 /// The flags of every command that reports.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 pub(crate) struct OutputArgs {
     /// The form of the report on standard output
     #[arg(

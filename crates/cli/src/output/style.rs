@@ -76,6 +76,30 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
+/// Items with commas between them, in lines of at most [`LINE`] characters as
+/// far as the items allow.
+pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
+    let mut text = String::new();
+    let mut room = LINE;
+    for item in items {
+        let width = item.chars().count() + 2;
+        if text.is_empty() {
+        } else if width <= room {
+            text.push_str(", ");
+        } else {
+            text.push_str(",\n");
+            room = LINE;
+        }
+        text.push_str(&item);
+        room = room.saturating_sub(width);
+    }
+    text
+}
+
+/// The length of a line of a list, so that it fits on most terminals behind
+/// its label.
+const LINE: usize = 84;
+
 /// A bar of `width` characters, filled to `share` in eighths.
 pub(crate) fn bar(share: f64, width: u32) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -156,6 +180,17 @@ mod tests {
         assert_eq!(bytes(21_812), "21.3 KiB");
         assert_eq!(seconds(0.001_234), "1.23 ms");
         assert_eq!(large(21_345_678.0), "21.3 million");
+    }
+
+    #[test]
+    fn long_lists_are_broken_between_items() {
+        let text = listed((0..40).map(|number| format!("number {number}")));
+        assert!(text.lines().count() > 3);
+        assert!(
+            text.lines().all(|line| line.chars().count() <= LINE + 1),
+            "{text}"
+        );
+        assert_eq!(text.replace('\n', " ").split(", ").count(), 40);
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Table {
     /// A table with these columns.
     pub(crate) fn new(columns: &[(&str, Side)]) -> Table {
         let mut table = comfy_table::Table::new();
-        let style = NOTHING.header_separator(LineStyle::none().fill('─').junction('─'));
+        let style = NOTHING.header_separator(LineStyle::none().fill('─'));
         table.load_style(style);
         table.set_content_arrangement(if super::to_people() {
             ContentArrangement::Dynamic

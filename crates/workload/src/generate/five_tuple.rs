@@ -6,6 +6,9 @@
 //! 2. Grow source and destination addresses over all rules together ([`trie`]).
 //! 3. Drop rules that repeat another; when fewer than wanted are left, start
 //!    again from step 1 with more, when more are left, drop some at random.
+//!    Where that would take too many, because the profile's prefixes are short
+//!    for so large a set, grow further tries beside the first and join what is
+//!    new.
 //! 4. Order by *scope*, the number of bits that a rule leaves open, so that a
 //!    rule never stands behind one that covers it. Rules of one tuple stay
 //!    together.
@@ -107,12 +110,18 @@ fn ports((low, high): (u16, u16)) -> FieldMatch {
     }
 }
 
-/// The most times that the rules are drawn anew to reach the wanted number.
-const ATTEMPTS: u32 = 10;
+/// The most times that all rules are drawn anew to reach the wanted number.
+const ATTEMPTS: u32 = 8;
 
-/// The most rules that are drawn, as a multiple of those wanted. Profiles that
-/// need more have too few distinct rules in them.
-const MOST_DRAWN: usize = 32;
+/// The most tries grown beside each other.
+const TRIES: u32 = 64;
+
+/// The most rules that are drawn in one go, for each one wanted; for small sets
+/// more, up to [`CHEAP`] in all.
+const MOST_DRAWN: f64 = 2.5;
+
+/// Drawing that many rules takes about a second.
+const CHEAP: f64 = 1_000_000.0;
 
 /// What rules are made of: a profile's distributions, ready to be drawn from.
 struct Sampler<'a> {
@@ -282,32 +291,63 @@ pub(super) fn rules(
         return Ok(Vec::new());
     }
     let sampler = Sampler::new(profile, config, family);
-    let most = wanted.saturating_mul(MOST_DRAWN);
+    let mut found = in_one_trie(&sampler, wanted, taken, progress)?;
+    let mut seen: Seen<FiveTuple> = Seen::default();
+    let mut yielded = found.len() as f64 / wanted as f64;
+    for batch in 0..TRIES {
+        if found.len() >= wanted {
+            break;
+        }
+        if batch == 0 {
+            seen.extend(taken.iter().chain(&found).copied());
+        }
+        let missing = (wanted - found.len()) as f64;
+        let count = whole(missing / yielded.max(0.05) * 1.05, wanted).max(64);
+        let before = found.len();
+        let more = sampler.rules(count, ATTEMPTS + batch, progress)?;
+        found.extend(more.into_iter().filter(|rule| seen.insert(*rule)));
+        yielded = (found.len() - before) as f64 / count as f64;
+        if yielded < 0.002 {
+            break;
+        }
+    }
+    if found.len() > wanted {
+        found = thin_out(found, wanted, &mut Draw::new(config.seed, "thinning"));
+    }
+    order(&mut found, family);
+    Ok(found)
+}
+
+/// Distinct rules from one pair of tries: at least as many as wanted, unless
+/// that takes too many.
+fn in_one_trie(
+    sampler: &Sampler<'_>,
+    wanted: usize,
+    taken: &Seen<FiveTuple>,
+    progress: &mut dyn Progress,
+) -> Result<Vec<FiveTuple>, GenerateError> {
+    let most = whole((wanted as f64 * MOST_DRAWN).max(CHEAP), usize::MAX);
     // A few more than wanted, for some will repeat others.
-    let mut count = wanted + wanted / 64 + 1;
-    let mut best: Vec<FiveTuple> = Vec::new();
-    for attempt in 0..ATTEMPTS {
+    let mut count = wanted + wanted / 128 + 1;
+    let (mut count_before, mut distinct_before) = (0, 0);
+    for attempt in 0.. {
         let mut found = sampler.rules(count, attempt, progress)?;
         let mut seen = Seen::with_capacity_and_hasher(found.len(), Default::default());
         found.retain(|rule| !taken.contains(rule) && seen.insert(*rule));
-        if found.len() >= wanted {
-            best = thin_out(found, wanted, &mut Draw::new(config.seed, "thinning"));
-            break;
+        let distinct = found.len();
+        // As many more as should do by the yield of the last ones, and a few on
+        // top. Not many: the tries widen with the number of rules drawn.
+        let gained = distinct.saturating_sub(distinct_before);
+        let yielded = gained as f64 / (count - count_before) as f64;
+        let missing = wanted.saturating_sub(distinct) as f64;
+        let more = whole(missing / yielded.max(0.05) * 1.05, usize::MAX / 2);
+        (count_before, distinct_before) = (count, distinct);
+        count += more + count / 256 + 1;
+        if distinct >= wanted || count > most || attempt + 1 == ATTEMPTS {
+            return Ok(found);
         }
-        let share = found.len() as f64 / count as f64;
-        if found.len() > best.len() {
-            best = found;
-        }
-        if count >= most {
-            break;
-        }
-        // As many as should do, and a little more; most repetitions come from
-        // short prefixes, whose share grows with the count.
-        let enough = whole(wanted as f64 / share.max(0.01) * 1.03, most);
-        count = enough.clamp(count + count / 16 + 1, most);
     }
-    order(&mut best, family);
-    Ok(best)
+    unreachable!("the last attempt returns")
 }
 
 /// Keeps `wanted` of the items, all equally likely, in their order.

@@ -445,6 +445,9 @@ impl DestinationTrie<'_, '_> {
             self.branch(list, level, nested.all, &mut children);
         }
         let [zero, one] = children;
+        if zero.len() + one.len() == 0 {
+            return Ok(());
+        }
         for (child, bit) in [(zero, 0), (one, bit_at(level))] {
             if child.len() > 0 {
                 self.grow(child, level + 1, prefix | bit, nested)?;

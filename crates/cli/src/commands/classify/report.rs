@@ -11,8 +11,8 @@ use crate::input::headers::{Headers, Packets};
 use crate::input::rules::LoadedRules;
 use crate::output::rule::RuleView;
 use crate::output::style::{
-    BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
-    seconds, three_digits,
+    self, BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint,
+    percent, seconds, three_digits,
 };
 use crate::output::table::{Side, Table, fact, remark};
 use crate::output::{Report, csv, join};
@@ -402,7 +402,17 @@ impl ClassifyReport {
             let parts = parts
                 .iter()
                 .map(|part| format!("{} {}", grouped(part.rules), family(&part.schema)));
-            text.push_str(&format!("\n{} (some hold for both)", join(parts, ", ")));
+            text.push_str(&format!("\n{}", join(parts, ", ")));
+            if self
+                .rules
+                .parts
+                .iter()
+                .map(|part| part.rules)
+                .sum::<usize>()
+                > *count
+            {
+                text.push_str("; some hold for both");
+            }
         }
         fact(out, "Rules", text)?;
         self.write_input(out)?;
@@ -457,13 +467,9 @@ impl ClassifyReport {
         if self.rules.embedded && input.source == crate::embedded::CAPTURE_NAME {
             text.push_str(", the embedded example");
         }
-        for (rows, style) in [
-            (&packets.kinds, anstyle::Style::new()),
-            (&packets.transports, anstyle::Style::new()),
-            (&packets.properties, anstyle::Style::new()),
-        ] {
+        for rows in [&packets.kinds, &packets.transports, &packets.properties] {
             if !rows.is_empty() {
-                text.push_str(&format!("\n{}", paint(style, &listed(rows))));
+                text.push_str(&format!("\n{}", listed(rows)));
             }
         }
         if !packets.anomalies.is_empty() {
@@ -616,9 +622,9 @@ impl ClassifyReport {
                 Some(name) => format!("{} {name}", rule.rule),
                 None => rule.rule.to_string(),
             });
-        let mut text = format!("{summary}: {}", join(shown, ", "));
+        let mut text = format!("{summary}\n{}", style::listed(shown));
         if *count > NEVER_HIT_SHOWN {
-            text.push_str(&paint(DIM, ", ... (--all lists them)"));
+            text.push_str(&paint(DIM, " and so on; --all lists them"));
         }
         fact(out, "Never hit", text)
     }
@@ -649,10 +655,8 @@ fn passes(count: usize) -> String {
 fn listed(rows: &[Named]) -> String {
     let mut rows = rows.to_vec();
     rows.sort_by_key(|row| std::cmp::Reverse(row.packets));
-    let rows = rows
-        .iter()
-        .map(|row| format!("{} {}", grouped(row.packets), row.name));
-    join(rows, ", ")
+    let rows = rows.iter();
+    style::listed(rows.map(|row| format!("{} {}", grouped(row.packets), row.name)))
 }
 
 /// What people call the headers of a schema.

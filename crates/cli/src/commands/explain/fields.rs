@@ -6,17 +6,17 @@ use serde::Serialize;
 
 /// A field, the header's value and what a rule demands of it.
 #[derive(Clone, Debug, Serialize)]
-pub(super) struct Compared {
-    pub(super) field: String,
-    pub(super) value: String,
+pub(crate) struct Compared {
+    pub(crate) field: String,
+    pub(crate) value: String,
     #[serde(rename = "match")]
-    pub(super) wanted: String,
+    pub(crate) wanted: String,
     /// How the rule constrains it: exact, prefix, range, ternary.
-    pub(super) kind: &'static str,
+    pub(crate) kind: &'static str,
 }
 
 /// The fields that a rule constrains.
-pub(super) fn decided(rule: &RuleRef<'_>, header: &[u128]) -> Vec<Compared> {
+pub(crate) fn decided(rule: &RuleRef<'_>, header: &[u128]) -> Vec<Compared> {
     let schema = rule.schema();
     let constrained = schema
         .field_ids()
@@ -25,7 +25,7 @@ pub(super) fn decided(rule: &RuleRef<'_>, header: &[u128]) -> Vec<Compared> {
 }
 
 /// The fields whose values a rule does not admit.
-pub(super) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
+pub(crate) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
     let schema = rule.schema();
     let admits = |id: &FieldId| {
         let field = schema.field(*id);
@@ -35,7 +35,7 @@ pub(super) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
 }
 
 /// A field of the header beside the rule's demand.
-pub(super) fn compare(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> Compared {
+pub(crate) fn compare(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> Compared {
     let field = rule.schema().field(id);
     let wanted = rule.field(id);
     Compared {
@@ -66,18 +66,18 @@ fn admits(wanted: FieldMatch, field: &Field, found: u128) -> bool {
 
 /// The part of a mask that is in one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct MaskField {
-    pub(super) field: String,
+pub(crate) struct MaskField {
+    pub(crate) field: String,
     /// How many bits the mask has there.
-    pub(super) bits: u32,
+    pub(crate) bits: u32,
     /// How many bits the field has.
-    pub(super) width: u32,
+    pub(crate) width: u32,
     /// `/24` for leading bits, `all`, or the bits in hexadecimal.
-    pub(super) mask: String,
+    pub(crate) mask: String,
 }
 
 /// A mask field by field; fields without a bit are left out.
-pub(super) fn mask_fields(schema: &Schema, mask: &[u64]) -> Vec<MaskField> {
+pub(crate) fn mask_fields(schema: &Schema, mask: &[u64]) -> Vec<MaskField> {
     let fields = schema.field_ids().filter_map(|id| {
         let field = schema.field(id);
         let bits = schema.placement(id).get(mask);
@@ -96,7 +96,7 @@ pub(super) fn mask_fields(schema: &Schema, mask: &[u64]) -> Vec<MaskField> {
 }
 
 /// `src/16 dst proto`: a mask in words.
-pub(super) fn mask_words(fields: &[MaskField]) -> String {
+pub(crate) fn mask_words(fields: &[MaskField]) -> String {
     let words = fields.iter().map(|field| match field.mask.as_str() {
         "all" => field.field.clone(),
         mask if mask.starts_with('/') => format!("{}{mask}", field.field),
@@ -107,7 +107,7 @@ pub(super) fn mask_words(fields: &[MaskField]) -> String {
 
 /// What a key's bits under a mask say of a field: `10.20.1.0/24`, `443`,
 /// `any`.
-pub(super) fn masked_value(field: &Field, value: u128, mask: u128) -> String {
+pub(crate) fn masked_value(field: &Field, value: u128, mask: u128) -> String {
     let show = |value| field.format().display(value);
     match leading(field, mask) {
         Some(0) => "any".to_owned(),

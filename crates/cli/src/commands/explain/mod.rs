@@ -1,10 +1,13 @@
 //! `classyard explain`: why a header hits the rule that it hits.
 
+use std::cmp::Reverse;
 use std::path::PathBuf;
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{EngineSpec, KeyVec, Limits, Policy, RuleRef, RuleSet, Scratch, Winner};
+use classyard::{
+    EngineSpec, FieldMatch, KeyVec, Limits, Policy, RuleRef, RuleSet, Scratch, Winner,
+};
 
 use crate::embedded;
 use crate::failure::Failure;
@@ -14,7 +17,7 @@ use crate::input::{engine, header_text};
 use crate::output::OutputArgs;
 use crate::talk::Talk;
 
-mod fields;
+pub(crate) mod fields;
 mod report;
 
 use report::{ExplainReport, HeaderReport};
@@ -237,8 +240,8 @@ fn matching<'a>(part: &'a RuleSet, key: &[u64]) -> Vec<RuleRef<'a>> {
     matching
 }
 
-/// Rules that would have won but for a few fields: those with the fewest such
-/// fields first, and among them the best first.
+/// Rules that would have won but for a few fields: those that fewest fields
+/// refuse first; among them those that most fields agree with, then the best.
 fn near_misses<'a>(
     part: &'a RuleSet,
     header: &[u128],
@@ -249,19 +252,24 @@ fn near_misses<'a>(
         return Vec::new();
     }
     let better = part.iter().filter(|rule| rule.winner().beats(winner));
-    let mut scored: Vec<(usize, u64, RuleRef<'a>)> = better
+    type Score = (usize, Reverse<usize>, u64);
+    let mut scored: Vec<(Score, RuleRef<'a>)> = better
         .map(|rule| {
             let refused = fields::refused(&rule, header).len();
-            (refused, rule.winner().rank(), rule)
+            let demands = rule
+                .fields()
+                .iter()
+                .filter(|&&it| it != FieldMatch::Any)
+                .count();
+            let agreed = demands - refused;
+            ((refused, Reverse(agreed), rule.winner().rank()), rule)
         })
-        .filter(|(refused, _, _)| *refused > 0)
         .collect();
-    let order =
-        |a: &(usize, u64, RuleRef<'_>), b: &(usize, u64, RuleRef<'_>)| (a.0, a.1).cmp(&(b.0, b.1));
+    let order = |a: &(Score, RuleRef<'_>), b: &(Score, RuleRef<'_>)| a.0.cmp(&b.0);
     if scored.len() > count {
         scored.select_nth_unstable_by(count - 1, order);
         scored.truncate(count);
     }
     scored.sort_unstable_by(order);
-    scored.into_iter().map(|(_, _, rule)| rule).collect()
+    scored.into_iter().map(|(_, rule)| rule).collect()
 }

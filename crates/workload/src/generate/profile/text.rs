@@ -546,9 +546,9 @@ mod tests {
             ),
             ("[0, 24, 1]", "[0, 33, 1]", "p:15:16", "from 0 to 32"),
             ("[0, 24, 1]", "[0, 24]", "p:15:12", "tuple of size 3"),
-            ("0.3, 0.6", "0.3, 1.6", "p:21:22", "from 0 to 1"),
+            ("0.3, 0.6", "0.3, 1.6", "p:21:23", "from 0 to 1"),
             ("nesting = 3", "nestling = 3", "p:19:1", "nesting"),
-            ("[correlation]", "[correlation", "p:27:13", "profile"),
+            ("[correlation]", "[correlation", "p:27:13", "`]`"),
         ];
         for (old, new, place, expected) in cases {
             let text = EXAMPLE.replacen(old, new, 1);

@@ -1,0 +1,65 @@
+//! Rules and headers for benchmarks, generated.
+
+use classyard::{Policy, PolicyTrace, Progress};
+use classyard_workload::generate::{Family, GeneratorConfig, Recipe, generate};
+use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
+
+use crate::failure::Failure;
+
+/// ClassBench's usual adjustments: `db_generator … 2 0.5 -0.1`, with which the
+/// literature's rule sets are made.
+pub(crate) const USUAL: GeneratorConfig = GeneratorConfig {
+    rules: 0,
+    seed: 0,
+    smoothing: 2,
+    address_scope: 0.5,
+    port_scope: -0.1,
+};
+
+/// Generates rules.
+pub(crate) fn generated_policy(
+    family: Family,
+    rules: usize,
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<Policy, Failure> {
+    let mut recipe = Recipe::new(family, rules, seed);
+    recipe.config = GeneratorConfig {
+        rules,
+        seed,
+        ..USUAL
+    };
+    recipe.accept_fewer = true;
+    generate(&recipe, progress).map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// Draws headers from rules as ClassBench's trace generator does.
+pub(crate) fn generated_trace(
+    policy: &Policy,
+    headers: usize,
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<PolicyTrace, Failure> {
+    let config = TrafficConfig { headers, seed };
+    let drawn = traffic(
+        policy,
+        &TrafficRecipe::classbench(),
+        &config,
+        None,
+        progress,
+    );
+    drawn
+        .map(|drawn| drawn.trace)
+        .map_err(|error| Failure::usage(error.to_string()))
+}
+
+/// `64000` as `64k`.
+pub(crate) fn size_name(size: usize) -> String {
+    match size {
+        _ if size >= 1_000_000 && size.is_multiple_of(1_000_000) => {
+            format!("{}M", size / 1_000_000)
+        }
+        _ if size >= 1_000 && size.is_multiple_of(1_000) => format!("{}k", size / 1_000),
+        _ => size.to_string(),
+    }
+}

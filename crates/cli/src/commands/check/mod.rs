@@ -1,0 +1,403 @@
+//! `classyard check`: engines against each other, or against expected answers.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use classyard::policy::PartId;
+use classyard::{ENGINES, EngineSpec, Policy, PolicyTrace, RuleRef};
+use classyard_workload::diagnostic::ReadOptions;
+use classyard_workload::formats::read_trace;
+use classyard_workload::generate::Recipe;
+use classyard_workload::kit::Subject;
+use classyard_workload::kit::collider::{self, CollisionReport, collide};
+use classyard_workload::kit::random::{Dice, SeededDice, draw_header};
+
+use crate::failure::Failure;
+use crate::input::family::{FamilyName, profile};
+use crate::input::headers::{HeadersArgs, choice_of};
+use crate::input::rules::RulesArgs;
+use crate::input::{count, engine, read_text, source_name};
+use crate::output::OutputArgs;
+use crate::talk::Talk;
+
+mod report;
+
+use report::{CaseReport, CheckReport};
+
+/// Check engines against each other, or against expected answers
+///
+/// All engines look the same headers up: in batches, one by one and with masks,
+/// which must say every bit that the answer depends on. With --updates they do
+/// so after random changes too. The first disagreement is reported with
+/// everything needed to repeat it, and the exit code is 1.
+///
+/// Without files it checks the embedded example and every built-in profile at
+/// 1,000 rules.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard check
+  classyard check -r fw.rules -c dump.pcap --updates 10k
+  classyard check -r acl1_1k.txt --expected acl1_1k.expected --engines all
+  classyard check --profiles all --sizes 1k,10k --families ipv4,ipv6,openflow15,dual \\
+      --updates 100k
+  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --headers 1M")]
+pub(crate) struct Args {
+    /// The rules; - for standard input, gzip is unpacked
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    rules: Option<PathBuf>,
+
+    #[command(flatten)]
+    headers: HeadersArgs,
+
+    /// Headers with the right answers: the fields as in a trace, then the
+    /// number of the rule that wins, from 0, or -1 for none
+    #[arg(
+        short = 'x',
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["capture", "trace"],
+        help_heading = "Input"
+    )]
+    expected: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: RulesArgs,
+
+    /// Check generated rules instead: built-in profiles, or `all`
+    #[arg(
+        short,
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with_all = ["rules", "capture", "trace", "expected"],
+        help_heading = "Generated rules"
+    )]
+    profiles: Vec<String>,
+
+    /// The numbers of rules
+    #[arg(
+        long,
+        value_name = "NS",
+        value_delimiter = ',',
+        value_parser = count,
+        default_value = "1k",
+        help_heading = "Generated rules"
+    )]
+    sizes: Vec<usize>,
+
+    /// The families of headers
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "ipv4",
+        help_heading = "Generated rules"
+    )]
+    families: Vec<FamilyName>,
+
+    /// The engines: NAME or NAME:OPTION=VALUE:..., or `all`
+    #[arg(
+        short,
+        long,
+        value_name = "SPECS",
+        value_delimiter = ',',
+        default_value = "all"
+    )]
+    engines: Vec<String>,
+
+    /// How many headers to draw, from where answers change: corners of rules,
+    /// overlaps, one step outside
+    ///
+    /// Without it, 20k where no headers are given, none where they are.
+    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    headers_drawn: Option<usize>,
+
+    /// How many random changes to make, with checks in between
+    #[arg(short, long, value_name = "N", value_parser = count, default_value = "0")]
+    updates: usize,
+
+    /// How many headers to look up after each transaction
+    #[arg(long, value_name = "N", value_parser = count, default_value = "64")]
+    headers_per_update: usize,
+
+    /// Where the random numbers begin
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Headers drawn where none are given.
+const HEADERS: usize = 20_000;
+
+/// Rules and headers to check.
+struct Case {
+    name: String,
+    policy: Policy,
+    trace: PolicyTrace,
+    expected: Option<Vec<Option<usize>>>,
+    /// The flags that bring this case back.
+    flags: String,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let specs = engines(&args.engines)?;
+    let mut report = CheckReport::new(&specs, args.seed, args.updates);
+    let subjects = || specs.iter().cloned().map(Subject::from).collect::<Vec<_>>();
+
+    if args.profiles.is_empty() {
+        let case = given(args, talk)?;
+        report.push(check(args, case, &subjects(), talk));
+    }
+    let nothing_given = args.rules.is_none() && args.headers.is_empty() && args.expected.is_none();
+    if nothing_given && report.is_clean() {
+        for recipe in recipes(args)? {
+            let case = generated(args, &recipe, talk)?;
+            let clean = report.push(check(args, case, &subjects(), talk));
+            if !clean {
+                break;
+            }
+        }
+    }
+    args.output.report(&report)?;
+    if report.is_clean() {
+        Ok(())
+    } else {
+        Err(Failure::Different)
+    }
+}
+
+fn check(args: &Args, case: Case, subjects: &[Subject], talk: Talk) -> CaseReport {
+    let options = collider::Options {
+        seed: args.seed,
+        updates: args.updates,
+        headers_per_update: args.headers_per_update,
+        ..collider::Options::default()
+    };
+    let began = Instant::now();
+    let report: CollisionReport = collide(
+        &case.policy,
+        &case.trace,
+        case.expected.as_deref(),
+        subjects,
+        &options,
+        &mut talk.progress(),
+    );
+    for skip in &report.skips {
+        talk.warn(&format!("{}: {skip}", case.name));
+    }
+    let mut repeat = format!("classyard check {}", case.flags);
+    if args.updates > 0 {
+        repeat.push_str(&format!(
+            " --updates {} --headers-per-update {}",
+            args.updates, args.headers_per_update
+        ));
+    }
+    repeat.push_str(&format!(
+        " --seed {} --engines {}",
+        args.seed,
+        args.engines.join(",")
+    ));
+    CaseReport::new(case.name, &case.policy, &report, began.elapsed(), repeat)
+}
+
+/// The engines by their specifications.
+fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
+    let mut specs: Vec<EngineSpec> = Vec::new();
+    for word in words {
+        if word == "all" {
+            let all = ENGINES.iter().map(|known| EngineSpec::parse(known.name));
+            specs.extend(all.collect::<Result<Vec<_>, _>>()?);
+        } else {
+            specs.push(engine(word).map_err(Failure::usage)?);
+        }
+    }
+    let mut seen = Vec::new();
+    specs.retain(|spec| {
+        let new = !seen.contains(spec);
+        seen.push(spec.clone());
+        new
+    });
+    Ok(specs)
+}
+
+/// The rules and headers that were given, or the embedded example.
+fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
+    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let policy = rules.policy;
+    let mut flags = Vec::new();
+    if let Some(path) = &args.rules {
+        flags.push(format!("--rules {}", path.display()));
+    }
+    let drawn = |given: bool| {
+        args.headers_drawn
+            .unwrap_or(if given { 0 } else { HEADERS })
+    };
+    let (mut trace, expected, given, name) = if let Some(path) = &args.expected {
+        let (trace, expected) = read_expected(args, path, &policy, talk)?;
+        flags.push(format!("--expected {}", path.display()));
+        (trace, Some(expected), true, source_name(path))
+    } else if !args.headers.is_empty() || args.rules.is_none() {
+        let headers = args.headers.load(&policy, args.reading.skip_bad, talk)?;
+        for (flag, path) in [
+            ("--capture", &args.headers.capture),
+            ("--trace", &args.headers.trace),
+        ] {
+            if let Some(path) = path {
+                flags.push(format!("{flag} {}", path.display()));
+            }
+        }
+        let given = !args.headers.is_empty();
+        (headers.trace, None, given, headers.source)
+    } else {
+        (
+            PolicyTrace::new(policy.schemas()),
+            None,
+            false,
+            String::new(),
+        )
+    };
+    let mut expected = expected;
+    let count = if expected.is_some() { 0 } else { drawn(given) };
+    if expected.is_some() && args.headers_drawn.is_some_and(|count| count > 0) {
+        talk.warn("headers are not drawn where answers are expected");
+    }
+    draw(&mut trace, &policy, count, args.seed);
+    if count > 0 {
+        flags.push(format!("--headers-drawn {count}"));
+    }
+    if let Some(expected) = &mut expected {
+        expected.truncate(trace.len());
+    }
+    let name = match name.as_str() {
+        "" => rules.source,
+        name => format!("{} on {name}", rules.source),
+    };
+    Ok(Case {
+        name,
+        policy,
+        trace,
+        expected,
+        flags: flags.join(" "),
+    })
+}
+
+/// Headers and the positions of the rules that should win.
+fn read_expected(
+    args: &Args,
+    path: &std::path::Path,
+    policy: &Policy,
+    talk: Talk,
+) -> Result<(PolicyTrace, Vec<Option<usize>>), Failure> {
+    let options = ReadOptions {
+        skip_bad: args.reading.skip_bad,
+        ..ReadOptions::default()
+    };
+    let text = read_text(path)?;
+    let choice = choice_of(policy)?;
+    let source = source_name(path);
+    let loaded = read_trace(&source, &text, Some(&choice), true, &options)?;
+    talk.skipped(&loaded.skipped);
+    let trace = loaded.value;
+    // The numbers in the file are positions: the first rule is 0 whatever ids
+    // the rules have.
+    let expected = trace.expected.unwrap_or_default().into_iter();
+    let expected: Vec<Option<usize>> = expected.map(|id| id.map(|id| id.index())).collect();
+    if let Some(number) = expected.iter().flatten().find(|&&at| at >= policy.len()) {
+        return Err(Failure::usage(format!(
+            "{source} expects rule {number}, but there are only {}",
+            policy.len()
+        )));
+    }
+    Ok((trace.headers, expected))
+}
+
+/// Adds headers from where answers change, spread over the parts by their
+/// rules.
+fn draw(trace: &mut PolicyTrace, policy: &Policy, count: usize, seed: u64) {
+    let mut dice = SeededDice::new(seed);
+    let rules: Vec<Vec<RuleRef<'_>>> = policy
+        .parts()
+        .iter()
+        .map(|part| part.iter().collect())
+        .collect();
+    let weights: Vec<usize> = rules.iter().map(|rules| rules.len() + 1).collect();
+    let total: usize = weights.iter().sum();
+    for _ in 0..count {
+        let mut at = dice.below(total);
+        let mut part = 0;
+        while at >= weights[part] {
+            at -= weights[part];
+            part += 1;
+        }
+        let id = PartId::from_index(part);
+        let header = draw_header(policy.part(id).schema(), &rules[part], &mut dice);
+        trace
+            .push(id, &header)
+            .expect("headers are drawn for the schema");
+    }
+}
+
+/// A set of rules to generate.
+struct Wanted {
+    name: String,
+    flags: String,
+    recipe: Recipe,
+}
+
+/// The sets of rules that were asked for.
+fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
+    use classyard_workload::generate::Profile;
+    let mut names: Vec<&str> = args.profiles.iter().map(String::as_str).collect();
+    if names.is_empty() || names.contains(&"all") {
+        names.retain(|name| *name != "all");
+        let known = Profile::BUILT_IN.iter().copied();
+        let missing: Vec<&str> = known.filter(|name| !names.contains(name)).collect();
+        names.extend(missing);
+    }
+    let mut wanted = Vec::new();
+    for &family in &args.families {
+        for &size in &args.sizes {
+            for (index, &name) in names.iter().enumerate() {
+                let openflow = family == FamilyName::Openflow15;
+                if openflow && index > 0 {
+                    // Profiles say nothing about these headers.
+                    continue;
+                }
+                let made_from = family.with(profile(name)?, 0.5);
+                let shown = if openflow { "" } else { name };
+                let mut recipe = Recipe::new(made_from, size, args.seed);
+                recipe.accept_fewer = true;
+                wanted.push(Wanted {
+                    name: format!("{shown} {} {size}", family.name())
+                        .trim()
+                        .to_owned(),
+                    flags: format!(
+                        "--profiles {name} --families {} --sizes {size}",
+                        family.name()
+                    ),
+                    recipe,
+                });
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+fn generated(args: &Args, wanted: &Wanted, talk: Talk) -> Result<Case, Failure> {
+    let policy = super::generate::make(&wanted.recipe, talk)?;
+    let mut trace = PolicyTrace::new(policy.schemas());
+    let count = args.headers_drawn.unwrap_or(HEADERS);
+    draw(&mut trace, &policy, count, args.seed);
+    Ok(Case {
+        name: wanted.name.clone(),
+        policy,
+        trace,
+        expected: None,
+        flags: format!("{} --headers-drawn {count}", wanted.flags),
+    })
+}

@@ -1,0 +1,300 @@
+//! `classyard convert`: files from one format to another.
+
+use std::path::{Path, PathBuf};
+
+use classyard::PolicyTrace;
+use classyard_workload::capture::{self, Capture, read_capture};
+use classyard_workload::diagnostic::ReadOptions;
+use classyard_workload::formats::{
+    Effect, RuleFormat, SchemaChoice, WriteReport, read_trace, write_trace,
+};
+
+use super::generate::{Trouble, to_file, write_rules};
+use crate::failure::Failure;
+use crate::input::headers::HeadersArgs;
+use crate::input::rules::{RulesArgs, schema_choice};
+use crate::input::{did_you_mean, is_dash, read_bytes, source_name};
+use crate::output::style::counted;
+use crate::talk::Talk;
+
+/// Convert rules, header traces and captures between formats
+///
+/// Rules become rules of another format. A capture becomes a trace of headers,
+/// and a trace a capture. What the new format cannot say is listed on standard
+/// error.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard convert acl1.txt acl1.rules          ClassBench rules to our own format
+  classyard convert fw.rules - --to ovs          our own format to flows
+  classyard convert dump.pcapng.gz dump.trace    packets to headers
+  classyard convert acl1_trace.txt acl1.pcap     headers to packets")]
+pub(crate) struct Args {
+    /// The file to read; - for standard input, gzip is unpacked
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+
+    /// The file to write; - for standard output
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+
+    /// What the file is: classbench, rules, ovs, trace or capture
+    ///
+    /// Without it, its contents tell.
+    #[arg(long, value_name = "FORMAT", value_parser = kind)]
+    from: Option<Kind>,
+
+    /// What to write: classbench, rules, ovs, trace or capture (a pcap file)
+    ///
+    /// Without it, the ending of OUT tells (.rules, .flows, .pcap, .trace, ...).
+    #[arg(long, value_name = "FORMAT", value_parser = kind)]
+    to: Option<Kind>,
+
+    /// The schema: a built-in name or a TOML file
+    #[arg(long, value_name = "SCHEMA")]
+    schema: Option<String>,
+
+    /// Leave bad lines out and go on with the good ones
+    #[arg(long)]
+    skip_bad: bool,
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rules(RuleFormat),
+    Trace,
+    Capture,
+}
+
+const KINDS: [(&str, Kind); 6] = [
+    ("classbench", Kind::Rules(RuleFormat::Classbench)),
+    ("rules", Kind::Rules(RuleFormat::Rules)),
+    ("ovs", Kind::Rules(RuleFormat::Ovs)),
+    ("trace", Kind::Trace),
+    ("capture", Kind::Capture),
+    ("pcap", Kind::Capture),
+];
+
+impl Kind {
+    fn name(self) -> &'static str {
+        let known = KINDS.iter().find(|(_, kind)| *kind == self);
+        known.map_or("", |(name, _)| name)
+    }
+}
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let known = KINDS.iter().find(|(name, _)| *name == text);
+    known.map(|&(_, kind)| kind).ok_or_else(|| {
+        let names = KINDS.map(|(name, _)| name);
+        format!(
+            "there is no format `{text}`; there are {}{}",
+            names.join(", "),
+            did_you_mean(text, names)
+        )
+    })
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let bytes = read_bytes(&args.input)?;
+    let from = args.from.unwrap_or_else(|| contents(&bytes));
+    let to = match args.to {
+        Some(to) => to,
+        None => ending(&args.output, from)?,
+    };
+    if let Kind::Rules(format) = from {
+        let Kind::Rules(to) = to else {
+            return Err(mismatch(args, from, to));
+        };
+        // Read by path, so that schema files beside the rules are found.
+        let reading = RulesArgs {
+            rules_format: Some(format),
+            schema: args.schema.clone(),
+            skip_bad: args.skip_bad,
+            limit_rules: None,
+        };
+        let rules = if is_dash(&args.input) {
+            reading.load_text(&source_name(&args.input), &text(&args.input, bytes)?, talk)?
+        } else {
+            drop(bytes);
+            reading.load(Some(&args.input), talk)?
+        };
+        return write_rules(&rules.policy, to, &args.output, talk);
+    }
+    match to {
+        Kind::Rules(_) => Err(mismatch(args, from, to)),
+        Kind::Trace => {
+            let trace = headers(args, from, bytes, talk)?;
+            to_file(&args.output, |out| {
+                write_trace(&trace, None, out).map_err(Trouble::Io)
+            })
+        }
+        Kind::Capture => {
+            if from == Kind::Capture {
+                return Err(Failure::usage("both files are captures")
+                    .with_help("captures are read only to get headers out of them"));
+            }
+            let trace = headers(args, from, bytes, talk)?;
+            write_capture(&trace, &args.output, one_a_microsecond, talk)
+        }
+    }
+}
+
+fn mismatch(args: &Args, from: Kind, to: Kind) -> Failure {
+    Failure::usage(format!(
+        "{} is {} and cannot become {}",
+        source_name(&args.input),
+        from.name(),
+        to.name()
+    ))
+    .with_help("rules become rules; traces and captures become one another; --from and --to say which they are")
+}
+
+fn text(path: &Path, bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage(format!("{} is not UTF-8 text", source_name(path))))
+}
+
+/// What a file's contents look like.
+fn contents(bytes: &[u8]) -> Kind {
+    const CAPTURES: [[u8; 4]; 5] = [
+        [0xa1, 0xb2, 0xc3, 0xd4],
+        [0xd4, 0xc3, 0xb2, 0xa1],
+        [0xa1, 0xb2, 0x3c, 0x4d],
+        [0x4d, 0x3c, 0xb2, 0xa1],
+        [0x0a, 0x0d, 0x0d, 0x0a],
+    ];
+    if CAPTURES.iter().any(|magic| bytes.starts_with(magic)) {
+        return Kind::Capture;
+    }
+    // Rules show in the first lines; headers are what has no such sign.
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(1 << 16)]);
+    RuleFormat::detect(&start).map_or(Kind::Trace, Kind::Rules)
+}
+
+/// Whether a file's name is that of a capture.
+pub(crate) fn is_capture(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("pcap" | "cap"))
+}
+
+/// What a file's name asks for.
+fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    match extension {
+        Some("rules") => Ok(Kind::Rules(RuleFormat::Rules)),
+        Some("flows" | "ovs") => Ok(Kind::Rules(RuleFormat::Ovs)),
+        Some("classbench" | "cb" | "filters") => Ok(Kind::Rules(RuleFormat::Classbench)),
+        _ if is_capture(path) => Ok(Kind::Capture),
+        Some("trace" | "headers") => Ok(Kind::Trace),
+        _ if from == Kind::Capture => Ok(Kind::Trace),
+        _ => Err(
+            Failure::usage(format!("what should {} be?", source_name(path))).with_help(
+                "say it with --to classbench, rules, ovs, trace or capture, or by the file's \
+                 ending (.classbench, .rules, .flows, .trace, .pcap)",
+            ),
+        ),
+    }
+}
+
+fn headers(args: &Args, from: Kind, bytes: Vec<u8>, talk: Talk) -> Result<PolicyTrace, Failure> {
+    let schema = args.schema.as_deref().map(schema_choice).transpose()?;
+    let source = source_name(&args.input);
+    if from == Kind::Trace {
+        let options = ReadOptions {
+            skip_bad: args.skip_bad,
+            ..ReadOptions::default()
+        };
+        let text = text(&args.input, bytes)?;
+        let loaded = read_trace(&source, &text, schema.as_ref(), false, &options)?;
+        talk.skipped(&loaded.skipped);
+        return Ok(loaded.value.headers);
+    }
+    let capture = read_capture(&source, &bytes, &capture::ReadOptions::default())?;
+    HeadersArgs::warn(&capture, talk);
+    let choice = schema.unwrap_or_else(|| families(&capture));
+    let policy = choice.policy();
+    let origin = capture
+        .classify_input(policy.schemas())
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    if origin.left_out_total() > 0 {
+        let kinds = origin.left_out();
+        let kinds = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
+        talk.note(&format!(
+            "{} without a header of {} left out: {}",
+            counted(origin.left_out_total(), "packet"),
+            policy.name(),
+            kinds.collect::<Vec<_>>().join(", ")
+        ));
+    }
+    Ok(origin.trace)
+}
+
+/// The five-tuples that a capture's packets have.
+fn families(capture: &Capture) -> SchemaChoice {
+    use classyard::Schema;
+    use classyard_workload::packet::Kind;
+    let (mut v4, mut v6) = (false, false);
+    for parsed in capture.parsed() {
+        v4 |= parsed.kind == Kind::Ipv4;
+        v6 |= parsed.kind == Kind::Ipv6;
+    }
+    match (v4, v6) {
+        (true, true) => SchemaChoice::DualStack,
+        (false, true) => SchemaChoice::Single(Schema::ipv6_5tuple()),
+        _ => SchemaChoice::Single(Schema::ipv4_5tuple()),
+    }
+}
+
+/// Writes headers as packets, each with its time in nanoseconds, and tells what
+/// packets could not say.
+pub(crate) fn write_capture(
+    trace: &PolicyTrace,
+    path: &Path,
+    time: impl Fn(usize) -> u64,
+    talk: Talk,
+) -> Result<(), Failure> {
+    let report = to_file(path, |out| {
+        capture::write_trace(out, trace, time).map_err(|error| match error {
+            capture::WriteError::Io(error) => Trouble::Io(error),
+            other => Trouble::Other(Failure::usage(other.to_string())),
+        })
+    })?;
+    for (count, what) in [
+        (
+            report.ports_lost,
+            "lost ports, which their protocol does not have",
+        ),
+        (report.protocols_lost, "could not keep their protocol"),
+    ] {
+        if count > 0 {
+            talk.warn(&format!("{} {what}", counted(count, "header")));
+        }
+    }
+    Ok(())
+}
+
+/// The time of a packet that has none.
+pub(crate) fn one_a_microsecond(index: usize) -> u64 {
+    u64::try_from(index)
+        .unwrap_or(u64::MAX)
+        .saturating_mul(1000)
+}
+
+/// Tells what became of rules on their way into a file.
+pub(crate) fn tell(report: &WriteReport, talk: Talk) {
+    if report.rules != report.lines {
+        talk.note(&format!(
+            "{} written as {}",
+            counted(report.rules, "rule"),
+            counted(report.lines, "line")
+        ));
+    }
+    for note in &report.notes {
+        match note.effect {
+            Effect::Exact | Effect::Restated => talk.note(&note.text),
+            Effect::Changed => talk.warn(&note.text),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! `classyard generate`: rule sets and header traces made up.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use classyard::Policy;
+use classyard_workload::formats::{RuleFormat, SchemaChoice, WriteError, write_policy};
+use classyard_workload::generate::{
+    Family, GenerateError, GeneratorConfig, OpenFlowRules, RandomRules, Recipe, generate,
+};
+
+use crate::failure::Failure;
+use crate::input::family::{FamilyName, profile, seed_file};
+use crate::input::rules::{rule_format, schema_choice};
+use crate::input::{count, is_dash};
+use crate::output::style::{counted, seconds};
+use crate::output::{OutputArgs, raw_stdout};
+use crate::talk::Talk;
+
+mod trace;
+
+/// Generate a rule set, or with `trace` headers for one
+///
+/// Rules come from a built-in profile, from a profile in TOML or from the
+/// parameter file ("seed file") of ClassBench. The same flags give the same
+/// rules on every machine.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "\
+Examples:
+  classyard generate --profile acl1 --rules 10k --seed 7 -o acl1_10k.txt
+  classyard generate --profile fw2 --family dual --rules 1k --to rules | less
+  classyard generate --seed-file acl1_seed --rules 64k --smoothing 2 --address-scope 0.5
+  classyard generate trace --rules acl1_10k.txt --kind zipf -n 1M -o acl1_10k.trace"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+
+    /// A built-in profile (see `classyard profiles`) or a profile's TOML file
+    #[arg(short, long, value_name = "NAME", conflicts_with = "seed_file")]
+    profile: Option<String>,
+
+    /// A ClassBench parameter file instead of a profile
+    #[arg(long, value_name = "FILE")]
+    seed_file: Option<PathBuf>,
+
+    /// A schema for random rules instead: a built-in name or a TOML file
+    #[arg(long, value_name = "SCHEMA", conflicts_with_all = ["profile", "seed_file", "family"])]
+    schema: Option<String>,
+
+    /// The number of rules: 500, 10k, 1M
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "1k")]
+    rules: usize,
+
+    /// Which headers the rules are for
+    #[arg(long, value_enum, default_value = "ipv4")]
+    family: FamilyName,
+
+    /// The share of IPv6 rules in the family dual, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.5)]
+    ipv6_share: f64,
+
+    /// Keep to OpenFlow's prerequisites in the family openflow15
+    #[arg(long)]
+    consistent: bool,
+
+    /// Where the random numbers begin
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Spread prefix lengths by this many bits, 0 to 64
+    #[arg(long, value_name = "BITS", default_value_t = 0)]
+    smoothing: u32,
+
+    /// Shorter prefixes above 0, longer ones below; -1 to 1
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    address_scope: f64,
+
+    /// More general ports above 0, more specific ones below; -1 to 1
+    #[arg(
+        long,
+        value_name = "X",
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
+    port_scope: f64,
+
+    /// Write fewer rules, if there are not as many distinct ones, instead of
+    /// failing
+    #[arg(long)]
+    accept_fewer: bool,
+
+    /// Leave bad lines of a parameter file out
+    #[arg(long)]
+    skip_bad: bool,
+
+    /// Where to write the rules; - for standard output
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        help_heading = "Output"
+    )]
+    output: PathBuf,
+
+    /// The format of the rules: classbench, rules or ovs
+    ///
+    /// Without it, classbench for five-tuples of one family and our own for the
+    /// rest.
+    #[arg(long, value_name = "FORMAT", value_parser = rule_format, help_heading = "Output")]
+    to: Option<RuleFormat>,
+
+    /// List the built-in profiles instead
+    #[arg(long, help_heading = "Output")]
+    list_profiles: bool,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Trace(Box<trace::Args>),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    if let Some(What::Trace(args)) = &args.what {
+        return trace::run(args, talk);
+    }
+    if args.list_profiles {
+        return crate::commands::profiles::list(&OutputArgs::default());
+    }
+    let recipe = Recipe {
+        config: GeneratorConfig {
+            rules: args.rules,
+            seed: args.seed,
+            smoothing: args.smoothing,
+            address_scope: args.address_scope,
+            port_scope: args.port_scope,
+        },
+        accept_fewer: args.accept_fewer,
+        ..Recipe::new(family(args, talk)?, args.rules, args.seed)
+    };
+    let began = Instant::now();
+    let policy = make(&recipe, talk)?;
+    let took = began.elapsed().as_secs_f64();
+    let format = args.to.unwrap_or_else(|| default_format(&policy));
+    write_rules(&policy, format, &args.output, talk)?;
+    talk.note(&format!(
+        "{} generated in {}",
+        counted(policy.len(), "rule"),
+        seconds(took)
+    ));
+    Ok(())
+}
+
+fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
+    if let Some(schema) = &args.schema {
+        return match schema_choice(schema)? {
+            SchemaChoice::Single(schema) => Ok(Family::Schema(schema, RandomRules::default())),
+            SchemaChoice::DualStack => Err(Failure::usage(
+                "random rules are of one schema; use --family dual with a profile",
+            )),
+        };
+    }
+    if args.family == FamilyName::Openflow15 {
+        if args.profile.is_some() || args.seed_file.is_some() {
+            talk.warn("profiles describe five-tuples; openflow15 goes without");
+        }
+        return Ok(Family::OpenFlow15(if args.consistent {
+            Box::new(OpenFlowRules::consistent())
+        } else {
+            Box::new(OpenFlowRules::default())
+        }));
+    }
+    let profile = match (&args.profile, &args.seed_file) {
+        (Some(name), _) => profile(name)?,
+        (None, Some(path)) => seed_file(path, args.skip_bad, talk)?,
+        (None, None) => {
+            return Err(Failure::usage("there is nothing to generate from").with_help(
+                "give --profile NAME, --seed-file FILE, --schema SCHEMA or --family openflow15; \
+                 --list-profiles lists the built-in profiles",
+            ));
+        }
+    };
+    Ok(args.family.with(profile, args.ipv6_share))
+}
+
+/// Generates a policy with a progress bar.
+pub(crate) fn make(recipe: &Recipe, talk: Talk) -> Result<Policy, Failure> {
+    generate(recipe, &mut talk.progress()).map_err(|error| {
+        let help = match error {
+            GenerateError::TooFew { found, .. } => {
+                Some(format!("--accept-fewer writes the {found}"))
+            }
+            _ => None,
+        };
+        let failure = Failure::usage(error.to_string());
+        match help {
+            Some(help) => failure.with_help(help),
+            None => failure,
+        }
+    })
+}
+
+/// The format that says everything about a policy with the least surprise.
+fn default_format(policy: &Policy) -> RuleFormat {
+    match policy.name() {
+        "ipv4-5tuple" | "ipv6-5tuple" => RuleFormat::Classbench,
+        _ => RuleFormat::Rules,
+    }
+}
+
+/// Writes rules to a file or to standard output and tells what a format could
+/// not say.
+pub(crate) fn write_rules(
+    policy: &Policy,
+    format: RuleFormat,
+    path: &Path,
+    talk: Talk,
+) -> Result<(), Failure> {
+    let report = to_file(path, |out| {
+        write_policy(policy, format, out).map_err(written)
+    })?;
+    crate::commands::convert::tell(&report, talk);
+    Ok(())
+}
+
+/// Sorts out whether a writer failed or the format cannot say it.
+fn written(error: WriteError) -> Trouble {
+    match error {
+        WriteError::Io(error) => Trouble::Io(error),
+        other => Trouble::Other(Failure::usage(other.to_string())),
+    }
+}
+
+/// Why something was not written.
+pub(crate) enum Trouble {
+    /// The stream failed.
+    Io(io::Error),
+    /// Something else.
+    Other(Failure),
+}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Trouble {
+        Trouble::Io(error)
+    }
+}
+
+/// Writes to a file, or to standard output for `-`. Of a file that could not
+/// be written in full, nothing is left.
+pub(crate) fn to_file<T>(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,
+) -> Result<T, Failure> {
+    if is_dash(path) {
+        let mut out = raw_stdout();
+        let result = write(&mut out);
+        let flushed = out.flush();
+        return match (result, flushed) {
+            (Err(Trouble::Other(failure)), _) => Err(failure),
+            (Err(Trouble::Io(error)), _) | (Ok(_), Err(error)) => Err(Failure::Output(error)),
+            (Ok(value), Ok(())) => Ok(value),
+        };
+    }
+    let existed = path.exists();
+    let file = File::create(path).map_err(|error| Failure::file(path, error))?;
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let result = write(&mut out).and_then(|value| {
+        out.flush()?;
+        Ok(value)
+    });
+    result.map_err(|trouble| {
+        if !existed {
+            // What was begun is of no use; if it cannot be removed, so be it.
+            let _ = std::fs::remove_file(path);
+        }
+        match trouble {
+            Trouble::Io(error) => Failure::file(path, error),
+            Trouble::Other(failure) => failure,
+        }
+    })
+}

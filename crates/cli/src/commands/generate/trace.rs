@@ -1,0 +1,191 @@
+//! `classyard generate trace`: headers made up for a set of rules.
+
+use std::path::PathBuf;
+
+use classyard::{EngineSpec, Limits, Policy, PolicyTrace, RuleId, Scratch, Winner};
+use classyard_workload::formats::write_trace;
+use classyard_workload::traffic::{
+    FlowModel, Traffic, TrafficConfig, TrafficError, TrafficRecipe, traffic,
+};
+
+use super::to_file;
+use crate::commands::convert;
+use crate::failure::Failure;
+use crate::input::count;
+use crate::input::rules::RulesArgs;
+use crate::output::style::counted;
+use crate::talk::Talk;
+
+/// Generate headers for a set of rules
+///
+/// The same flags and rules give the same headers on every machine.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard generate trace -r acl1_10k.txt -n 1M -o acl1_10k.trace
+      as ClassBench does: corners of rules in short bursts
+  classyard generate trace -r acl1_10k.txt --kind zipf --flows 100k --alpha 1.1 -n 1M
+  classyard generate trace -r fw.rules --kind flows -n 100k -o fw.pcap
+      flows over time, as packets with timestamps
+  classyard generate trace -r fw.rules --kind corners -n 20k --expected -o fw.expected
+      with the right answers, for `classyard check --expected`")]
+pub(crate) struct Args {
+    /// The rules; the embedded example if not given
+    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
+    rules: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: RulesArgs,
+
+    /// Which headers
+    #[arg(short, long, value_enum, default_value = "classbench")]
+    kind: Kind,
+
+    /// The number of headers: 500, 10k, 1M
+    #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "10k")]
+    headers: usize,
+
+    /// Where the random numbers begin
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// classbench: the tail index of bursts; the smaller, the longer they get
+    #[arg(long, value_name = "X", default_value_t = 1.0)]
+    burst_shape: f64,
+
+    /// classbench: the scale of bursts; 0 for none
+    #[arg(long, value_name = "X", default_value_t = 0.1)]
+    burst_scale: f64,
+
+    /// zipf: the number of flows
+    #[arg(long, value_name = "N", value_parser = count, default_value = "10k")]
+    flows: usize,
+
+    /// zipf: the flow of rank k is as frequent as 1 / k^ALPHA
+    #[arg(long, value_name = "ALPHA", default_value_t = 1.0)]
+    alpha: f64,
+
+    /// flows: flows that begin in a second, on average
+    #[arg(long, value_name = "N", default_value_t = 10_000.0)]
+    flows_per_second: f64,
+
+    /// miss: candidates to try for each header before giving up
+    #[arg(long, value_name = "N", value_parser = count, default_value = "10k")]
+    tries: usize,
+
+    /// Add the number of the rule that wins to each line, -1 for none
+    #[arg(long, help_heading = "Output")]
+    expected: bool,
+
+    /// Where to write the headers; - for standard output
+    ///
+    /// With the ending .pcap they are written as packets.
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        default_value = "-",
+        help_heading = "Output"
+    )]
+    output: PathBuf,
+}
+
+/// A kind of headers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// Corners of rules, all rules equally likely, in bursts, as ClassBench does
+    Classbench,
+    /// The same without bursts
+    Uniform,
+    /// A number of flows, few of them heavy
+    Zipf,
+    /// Flows that begin, send trains of packets and end
+    Flows,
+    /// Each field at its ends and one step outside
+    Corners,
+    /// Headers that no rule matches
+    Miss,
+    /// Any header, all equally likely
+    Random,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let policy = &rules.policy;
+    let recipe = match args.kind {
+        Kind::Classbench => TrafficRecipe::Rules {
+            shape: args.burst_shape,
+            scale: args.burst_scale,
+        },
+        Kind::Uniform => TrafficRecipe::uniform(),
+        Kind::Zipf => TrafficRecipe::Zipf {
+            flows: args.flows,
+            alpha: args.alpha,
+        },
+        Kind::Flows => TrafficRecipe::Flows(FlowModel {
+            flows_per_second: args.flows_per_second,
+            ..FlowModel::default()
+        }),
+        Kind::Corners => TrafficRecipe::Corners,
+        Kind::Miss => TrafficRecipe::Misses { tries: args.tries },
+        Kind::Random => TrafficRecipe::Random,
+    };
+    let config = TrafficConfig {
+        headers: args.headers,
+        seed: args.seed,
+    };
+    let mut progress = talk.progress();
+    let engine = EngineSpec::parse(crate::commands::engines::DEFAULT)?;
+    let classifier = policy.build(&engine, &Limits::default(), &mut progress)?;
+    let made = traffic(policy, &recipe, &config, Some(&classifier), &mut progress);
+    drop(progress);
+    let made = made.map_err(|error| {
+        let failure = Failure::usage(error.to_string());
+        match error {
+            TrafficError::RareMisses { .. } => failure.with_help("raise --tries or ask for fewer"),
+            _ => failure,
+        }
+    })?;
+    if convert::is_capture(&args.output) {
+        if args.expected {
+            return Err(Failure::usage("packets have no room for expected answers"));
+        }
+        let Traffic {
+            trace, timestamps, ..
+        } = &made;
+        let time = |index: usize| match timestamps.get(index) {
+            Some(&time) => time,
+            None => convert::one_a_microsecond(index),
+        };
+        convert::write_capture(trace, &args.output, time, talk)?;
+    } else {
+        let mut scratch = Scratch::new();
+        let mut winners = vec![Winner::MISS; if args.expected { made.trace.len() } else { 0 }];
+        let expected = args.expected.then(|| {
+            classifier.classify(&made.trace, &mut winners, &mut scratch);
+            numbers(policy, &winners)
+        });
+        to_file(&args.output, |out| {
+            Ok(write_trace(&made.trace, expected.as_deref(), out)?)
+        })?;
+        if !made.timestamps.is_empty() {
+            talk.note("a trace has no room for times; write a .pcap file to keep them");
+        }
+    }
+    talk.note(&format!("{} written", summary(&made.trace)));
+    Ok(())
+}
+
+fn summary(trace: &PolicyTrace) -> String {
+    counted(trace.len(), "header")
+}
+
+/// The winners by their numbers in file order.
+fn numbers(policy: &Policy, winners: &[Winner]) -> Vec<Option<RuleId>> {
+    let number = |winner: &Winner| {
+        let position = policy.position(winner.rule()?)?;
+        Some(RuleId::from_index(position))
+    };
+    winners.iter().map(number).collect()
+}

@@ -1,0 +1,144 @@
+//! Measures of one rule set that the comparison of sets does not need.
+
+use std::collections::{BTreeMap, HashSet};
+
+use classyard::schema::MatchKind;
+use classyard::{FieldId, FieldMatch, Progress, RuleSet};
+use classyard_workload::kit::random::{Dice, SeededDice};
+use serde::Serialize;
+
+/// Sets up to this size have every pair of rules compared.
+const ALL_PAIRS: usize = 5000;
+
+/// Pairs that are compared in larger ones.
+const SAMPLED_PAIRS: usize = 4_000_000;
+
+/// Pairs of rules with a header in common.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Overlaps {
+    /// Pairs that were compared.
+    pub(super) compared: usize,
+    /// Those of them that overlap.
+    pub(super) overlapping: usize,
+    /// Whether these are all pairs, or a random sample.
+    pub(super) exact: bool,
+    /// The share of overlapping pairs.
+    pub(super) share: f64,
+    /// How many overlapping pairs there are, or are estimated.
+    pub(super) pairs: f64,
+}
+
+/// Compares pairs of rules: all of them, or as many as are affordable.
+#[allow(clippy::cast_precision_loss)] // estimates
+pub(super) fn overlaps(rules: &RuleSet, seed: u64, progress: &mut dyn Progress) -> Overlaps {
+    let count = rules.len();
+    let all = count as f64 * (count as f64 - 1.0).max(0.0) / 2.0;
+    let exact = count <= ALL_PAIRS;
+    let (mut compared, mut overlapping) = (0, 0);
+    if exact {
+        for a in 0..count {
+            if a % 64 == 0 {
+                let _ = progress.report("comparing rules", a, count);
+            }
+            for b in a + 1..count {
+                overlapping += usize::from(rules.rule(a).overlaps(&rules.rule(b)));
+            }
+        }
+        compared = count * count.saturating_sub(1) / 2;
+    } else {
+        let mut dice = SeededDice::new(seed);
+        while compared < SAMPLED_PAIRS {
+            if compared % 65_536 == 0 {
+                let _ = progress.report("comparing rules", compared, SAMPLED_PAIRS);
+            }
+            let (a, b) = (dice.below(count), dice.below(count));
+            if a != b {
+                overlapping += usize::from(rules.rule(a).overlaps(&rules.rule(b)));
+                compared += 1;
+            }
+        }
+    }
+    let share = overlapping as f64 / compared.max(1) as f64;
+    Overlaps {
+        compared,
+        overlapping,
+        exact,
+        share,
+        pairs: share * all,
+    }
+}
+
+/// What the rules demand of one field.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct FieldUse {
+    pub(super) field: String,
+    pub(super) kind: &'static str,
+    /// Rules that take any value.
+    pub(super) any: usize,
+    /// Rules that want one value.
+    pub(super) exact: usize,
+    /// Rules that want a prefix.
+    pub(super) prefix: usize,
+    /// Rules that want a range that is no prefix.
+    pub(super) range: usize,
+    /// Rules that want other bits.
+    pub(super) ternary: usize,
+    /// Different demands, `any` included.
+    pub(super) distinct: usize,
+}
+
+/// What the rules demand of each field.
+pub(super) fn fields(rules: &RuleSet) -> Vec<FieldUse> {
+    let ids = rules.schema().field_ids();
+    ids.map(|id| field(rules, id)).collect()
+}
+
+fn field(rules: &RuleSet, id: FieldId) -> FieldUse {
+    let field = rules.schema().field(id);
+    let mut row = FieldUse {
+        field: field.name().to_owned(),
+        kind: field.kind().name(),
+        any: 0,
+        exact: 0,
+        prefix: 0,
+        range: 0,
+        ternary: 0,
+        distinct: 0,
+    };
+    let mut distinct = HashSet::new();
+    for rule in rules.iter() {
+        let wanted = rule.field(id);
+        let count = match wanted {
+            FieldMatch::Any => &mut row.any,
+            FieldMatch::Exact(_) => &mut row.exact,
+            FieldMatch::Prefix { .. } => &mut row.prefix,
+            FieldMatch::Range { low, high } if is_prefix(low, high) => &mut row.prefix,
+            FieldMatch::Range { .. } => &mut row.range,
+            FieldMatch::Ternary { .. } => &mut row.ternary,
+        };
+        *count += 1;
+        distinct.insert(wanted);
+    }
+    row.distinct = distinct.len();
+    debug_assert!(field.kind() != MatchKind::Exact || row.range == 0);
+    row
+}
+
+fn is_prefix(low: u128, high: u128) -> bool {
+    let free = low ^ high;
+    free & free.wrapping_add(1) == 0 && low & free == 0
+}
+
+/// The rules of each mask, most first.
+pub(super) fn tuples(rules: &RuleSet) -> Vec<(Vec<u64>, usize)> {
+    let mut tuples: BTreeMap<&[u64], usize> = BTreeMap::new();
+    for index in 0..rules.len() {
+        *tuples.entry(rules.rule(index).mask()).or_default() += 1;
+    }
+    let mut tuples: Vec<_> = tuples
+        .into_iter()
+        .map(|(mask, rules)| (mask.to_vec(), rules))
+        .collect();
+    tuples.sort_by_key(|(_, rules)| std::cmp::Reverse(*rules));
+    tuples
+}

@@ -1,0 +1,133 @@
+//! `classyard inspect`: what a rule set is like, and what makes it hard.
+
+use std::fs;
+use std::path::PathBuf;
+
+use classyard::{ENGINES, EngineSpec, Limits, Policy};
+use classyard_workload::generate::compare::{Comparison, Summary};
+
+use crate::failure::Failure;
+use crate::input::rules::RulesArgs;
+use crate::input::{count, is_dash};
+use crate::output::OutputArgs;
+use crate::talk::Talk;
+
+mod against;
+mod measure;
+mod picture;
+mod report;
+mod shadows;
+
+use report::{EngineTables, InspectReport, PartReport};
+
+/// Inspect a rule set: counts, tuples, overlaps, shadowed rules, distributions
+///
+/// Without a file it inspects the embedded example.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard inspect
+  classyard inspect fw.rules --svg fw.svg
+  classyard inspect acl1_10k.txt --format json
+  classyard inspect generated.txt --against original.txt
+      how much alike two sets are")]
+pub(crate) struct Args {
+    /// The rules; - for standard input, gzip is unpacked
+    #[arg(value_name = "RULES")]
+    rules: Option<PathBuf>,
+
+    #[command(flatten)]
+    reading: RulesArgs,
+
+    /// Draw prefix lengths, port classes and tuples into this file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    svg: Option<PathBuf>,
+
+    /// Compare with these rules instead
+    #[arg(long, value_name = "OTHER", conflicts_with = "svg")]
+    against: Option<PathBuf>,
+
+    /// How many headers to look up for the mean number of matching rules
+    ///
+    /// Without it, as many as take about a second, up to 2000.
+    #[arg(long, value_name = "N", value_parser = count)]
+    headers: Option<usize>,
+
+    /// Where the random numbers begin
+    #[arg(short, long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+
+    /// Do not build the engines to count their tables
+    #[arg(long)]
+    no_engines: bool,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// Rules times headers that are compared for the mean number of matches.
+const MATCHES: usize = 100_000_000;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    if let Some(other) = &args.against {
+        let other = args.reading.load(Some(other), talk)?;
+        let pairs = against::pairs(&rules.policy, &other.policy)?;
+        let names = [rules.source, other.source];
+        let comparisons = pairs.into_iter().map(|[a, b]| Comparison {
+            names: names.clone(),
+            summaries: [
+                summary(args, rules.policy.part(a)),
+                summary(args, other.policy.part(b)),
+            ],
+        });
+        return args
+            .output
+            .report(&against::AgainstReport::new(comparisons));
+    }
+    let policy = &rules.policy;
+    let mut progress = talk.progress();
+    let mut parts = Vec::new();
+    let shadows = shadows::find(policy, args.seed, &mut progress);
+    for part in policy.parts() {
+        let summary = summary(args, part);
+        parts.push(PartReport::new(part, &summary, args.seed, &mut progress));
+    }
+    let mut report = InspectReport::new(&rules, parts, &shadows);
+    if !args.no_engines {
+        report.engines = tables(policy, talk)?;
+    }
+    drop(progress);
+    if let Some(path) = &args.svg {
+        if is_dash(path) {
+            return Err(Failure::usage("the picture needs a file of its own"));
+        }
+        fs::write(path, picture::draw(&report)).map_err(|error| Failure::file(path, error))?;
+        talk.note(&format!("picture written to {}", path.display()));
+    }
+    args.output.report(&report)
+}
+
+fn summary(args: &Args, part: &classyard::RuleSet) -> Summary {
+    let affordable = (MATCHES / part.len().max(1)).clamp(20, 2000);
+    Summary::of(part, args.headers.unwrap_or(affordable), args.seed)
+}
+
+/// The tables that each engine makes of the rules.
+fn tables(policy: &Policy, talk: Talk) -> Result<Vec<EngineTables>, Failure> {
+    let mut rows = Vec::new();
+    for engine in ENGINES {
+        let spec = EngineSpec::parse(engine.name)?;
+        let built = policy.build(&spec, &Limits::default(), &mut talk.progress());
+        match built {
+            Ok(built) => rows.push(EngineTables {
+                engine: engine.name,
+                tables: built.parts().iter().map(|part| part.stats().tables).sum(),
+                bytes: built.parts().iter().map(|part| part.stats().bytes()).sum(),
+            }),
+            Err(error) => talk.warn(&format!("{}: {error}", engine.name)),
+        }
+    }
+    Ok(rows)
+}

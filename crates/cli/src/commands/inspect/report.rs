@@ -1,0 +1,560 @@
+//! What `inspect` reports.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use classyard::{Progress, RuleSet};
+use classyard_workload::generate::compare::Summary;
+use serde::Serialize;
+
+use super::measure::{self, FieldUse, Overlaps};
+use super::shadows::{Shadow, Shadows};
+use crate::commands::explain::fields::{mask_fields, mask_words};
+use crate::input::rules::LoadedRules;
+use crate::output::rule::RuleView;
+use crate::output::style::{
+    BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
+    three_digits,
+};
+use crate::output::table::{Side, Table, fact, heading, remark};
+use crate::output::{Report, csv, join};
+
+/// Rows of a distribution in a table.
+const ROWS: usize = 8;
+
+/// Shadowed rules in a table.
+const SHADOWS: usize = 10;
+
+/// The width of the bars that show shares.
+const BAR_WIDTH: u32 = 20;
+
+/// Everything that `inspect` found out. Keys are stable.
+#[derive(Serialize)]
+pub(super) struct InspectReport {
+    pub(super) source: String,
+    embedded: bool,
+    pub(super) schema: String,
+    pub(super) rules: usize,
+    actions: Vec<ActionCount>,
+    shadowed: ShadowReport,
+    pub(super) engines: Vec<EngineTables>,
+    pub(super) parts: Vec<PartReport>,
+}
+
+#[derive(Serialize)]
+struct ActionCount {
+    action: Option<String>,
+    rules: usize,
+}
+
+/// The rules that can never win.
+#[derive(Serialize)]
+struct ShadowReport {
+    /// Rules that were looked at; all of them unless there are very many.
+    examined: usize,
+    /// Rules that one better rule covers.
+    shadowed: usize,
+    /// Those of them that match exactly what the better rule matches.
+    duplicates: usize,
+    /// Those of them whose action is another than the better rule's.
+    other_action: usize,
+    rules: Vec<ShadowRow>,
+}
+
+#[derive(Serialize)]
+struct ShadowRow {
+    rule: usize,
+    by: usize,
+    duplicate: bool,
+    same_action: bool,
+    #[serde(skip)]
+    views: Option<Box<(RuleView, RuleView)>>,
+}
+
+/// The tables of one engine.
+#[derive(Serialize)]
+pub(super) struct EngineTables {
+    pub(super) engine: &'static str,
+    pub(super) tables: usize,
+    pub(super) bytes: usize,
+}
+
+/// The rules of one family.
+#[derive(Serialize)]
+pub(super) struct PartReport {
+    pub(super) schema: String,
+    pub(super) rules: usize,
+    pub(super) tuples: usize,
+    sources: usize,
+    destinations: usize,
+    address_pairs: usize,
+    /// Mean number of rules that match a header.
+    matches: f64,
+    overlaps: Overlaps,
+    fields: Vec<FieldUse>,
+    largest_tuples: Vec<TupleRow>,
+    /// Rules per tuple, most first.
+    pub(super) tuple_sizes: Vec<usize>,
+    pub(super) prefix_lengths: Vec<LengthRow>,
+    pub(super) port_classes: Vec<PortRow>,
+    pub(super) protocols: Vec<ProtocolRow>,
+    /// The widths of the two addresses.
+    #[serde(skip)]
+    pub(super) address_bits: u32,
+}
+
+#[derive(Serialize)]
+struct TupleRow {
+    mask: String,
+    rules: usize,
+}
+
+#[derive(Serialize)]
+pub(super) struct LengthRow {
+    pub(super) source: u32,
+    pub(super) destination: u32,
+    pub(super) share: f64,
+}
+
+#[derive(Serialize)]
+pub(super) struct PortRow {
+    pub(super) source: &'static str,
+    pub(super) destination: &'static str,
+    pub(super) share: f64,
+}
+
+#[derive(Serialize)]
+pub(super) struct ProtocolRow {
+    pub(super) protocol: String,
+    pub(super) share: f64,
+}
+
+impl PartReport {
+    /// Measures a part.
+    pub(super) fn new(
+        rules: &RuleSet,
+        summary: &Summary,
+        seed: u64,
+        progress: &mut dyn Progress,
+    ) -> PartReport {
+        let schema = rules.schema();
+        let tuples = measure::tuples(rules);
+        let lengths = sorted(&summary.lengths);
+        let ports = sorted(&summary.ports);
+        let protocols = sorted(&summary.protocols);
+        let source = schema.field_with_role(classyard::FieldRole::SourceAddress);
+        PartReport {
+            schema: schema.name().to_owned(),
+            rules: rules.len(),
+            tuples: summary.tuples,
+            sources: summary.sources,
+            destinations: summary.destinations,
+            address_pairs: summary.address_pairs,
+            matches: summary.matches,
+            overlaps: measure::overlaps(rules, seed, progress),
+            fields: measure::fields(rules),
+            largest_tuples: tuples
+                .iter()
+                .take(ROWS)
+                .map(|(mask, rules)| TupleRow {
+                    mask: mask_words(&mask_fields(schema, mask)),
+                    rules: *rules,
+                })
+                .collect(),
+            tuple_sizes: tuples.iter().map(|&(_, rules)| rules).collect(),
+            prefix_lengths: lengths
+                .into_iter()
+                .map(|((source, destination), share)| LengthRow {
+                    source,
+                    destination,
+                    share,
+                })
+                .collect(),
+            port_classes: ports
+                .into_iter()
+                .map(|(class, share)| PortRow {
+                    source: class.source.name(),
+                    destination: class.destination.name(),
+                    share,
+                })
+                .collect(),
+            protocols: protocols
+                .into_iter()
+                .map(|(protocol, share)| ProtocolRow {
+                    protocol: protocol_name(protocol),
+                    share,
+                })
+                .collect(),
+            address_bits: source.map_or(0, |id| schema.field(id).width()),
+        }
+    }
+}
+
+fn protocol_name(protocol: Option<u8>) -> String {
+    match protocol {
+        None => "any".to_owned(),
+        Some(number) => classyard::ValueFormat::IpProtocol
+            .display(number.into())
+            .to_string(),
+    }
+}
+
+fn sorted<K: Copy + Ord>(distribution: &BTreeMap<K, f64>) -> Vec<(K, f64)> {
+    let mut rows: Vec<(K, f64)> = distribution
+        .iter()
+        .map(|(&key, &share)| (key, share))
+        .collect();
+    rows.sort_by(|a, b| b.1.total_cmp(&a.1));
+    rows
+}
+
+impl InspectReport {
+    /// The counts; the engines are still to be filled in.
+    pub(super) fn new(
+        rules: &LoadedRules,
+        parts: Vec<PartReport>,
+        shadows: &Shadows,
+    ) -> InspectReport {
+        let policy = &rules.policy;
+        let mut actions: BTreeMap<Option<&str>, usize> = BTreeMap::new();
+        for &id in policy.ids() {
+            let rule = policy.rule(id).next();
+            let name = rule.and_then(|(_, rule)| policy.action_name(rule.action()));
+            *actions.entry(name).or_default() += 1;
+        }
+        let mut actions: Vec<ActionCount> = actions
+            .into_iter()
+            .map(|(action, rules)| ActionCount {
+                action: action.map(str::to_owned),
+                rules,
+            })
+            .collect();
+        actions.sort_by_key(|action| std::cmp::Reverse(action.rules));
+        let row = |(index, shadow): (usize, &Shadow)| {
+            let position = |id| policy.position(id).unwrap_or_default();
+            let (rule, by) = (position(shadow.rule), position(shadow.by));
+            ShadowRow {
+                rule,
+                by,
+                duplicate: shadow.duplicate,
+                same_action: shadow.same_action,
+                views: (index < SHADOWS)
+                    .then(|| Box::new((RuleView::at(policy, rule), RuleView::at(policy, by)))),
+            }
+        };
+        let found = &shadows.shadows;
+        InspectReport {
+            source: rules.source.clone(),
+            embedded: rules.embedded,
+            schema: policy.name().to_owned(),
+            rules: policy.len(),
+            actions,
+            shadowed: ShadowReport {
+                examined: shadows.examined,
+                shadowed: found.len(),
+                duplicates: found.iter().filter(|shadow| shadow.duplicate).count(),
+                other_action: found.iter().filter(|shadow| !shadow.same_action).count(),
+                rules: found.iter().enumerate().map(row).collect(),
+            },
+            engines: Vec::new(),
+            parts,
+        }
+    }
+}
+
+impl Report for InspectReport {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_facts(out)?;
+        self.shadowed.write(out)?;
+        for part in &self.parts {
+            part.write(out, self.parts.len() > 1)?;
+        }
+        Ok(())
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[&"part", &"measure", &"key", &"value"])?;
+        for engine in &self.engines {
+            out.row(&[&"all", &"tables", &engine.engine, &engine.tables])?;
+        }
+        out.row(&[&"all", &"rules", &"", &self.rules])?;
+        out.row(&[&"all", &"shadowed", &"", &self.shadowed.shadowed])?;
+        for part in &self.parts {
+            let name = &part.schema;
+            out.row(&[name, &"rules", &"", &part.rules])?;
+            out.row(&[name, &"tuples", &"", &part.tuples])?;
+            out.row(&[name, &"matches_per_header", &"", &part.matches])?;
+            out.row(&[name, &"overlapping_pairs_share", &"", &part.overlaps.share])?;
+            for row in &part.prefix_lengths {
+                let key = format!("{}/{}", row.source, row.destination);
+                out.row(&[name, &"prefix_lengths", &key, &row.share])?;
+            }
+            for row in &part.port_classes {
+                let key = format!("{}-{}", row.source, row.destination);
+                out.row(&[name, &"port_classes", &key, &row.share])?;
+            }
+            for row in &part.protocols {
+                out.row(&[name, &"protocols", &row.protocol, &row.share])?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl InspectReport {
+    fn write_facts(&self, out: &mut dyn Write) -> io::Result<()> {
+        let embedded = if self.embedded {
+            ", the embedded example"
+        } else {
+            ""
+        };
+        let rules = format!(
+            "{} of {} from {}{embedded}",
+            counted(self.rules, "rule"),
+            self.schema,
+            paint(BOLD, &self.source)
+        );
+        fact(out, "Rules", rules)?;
+        if self.actions.iter().any(|action| action.action.is_some()) {
+            let actions = self.actions.iter().map(|row| {
+                let name = row.action.as_deref().unwrap_or("(none)");
+                format!("{} {}", grouped(row.rules), paint(action_style(name), name))
+            });
+            fact(out, "Actions", join(actions, ", "))?;
+        }
+        let shadow = &self.shadowed;
+        let mut text = match shadow.shadowed {
+            0 => "none that a single better rule covers".to_owned(),
+            count => format!(
+                "{}, each covered by a better rule: {} the same match, {} another action",
+                paint(NOTABLE, &counted(count, "rule")),
+                has(shadow.duplicates),
+                has(shadow.other_action)
+            ),
+        };
+        if shadow.examined < self.rules {
+            text.push_str(&format!(
+                "\nof a random sample of {}",
+                counted(shadow.examined, "rule")
+            ));
+        }
+        fact(out, "Shadowed", text)?;
+        if !self.engines.is_empty() {
+            let engines = self.engines.iter().map(|row| {
+                format!(
+                    "{:20} {:>8}   {}",
+                    row.engine,
+                    counted(row.tables, "table"),
+                    paint(DIM, &bytes(row.bytes))
+                )
+            });
+            fact(out, "Engines", join(engines, "\n"))?;
+        }
+        writeln!(out)
+    }
+}
+
+/// `1 has`, `3 have`
+fn has(count: usize) -> String {
+    format!(
+        "{} {}",
+        grouped(count),
+        if count == 1 { "has" } else { "have" }
+    )
+}
+
+impl ShadowReport {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        if self.rules.is_empty() {
+            return Ok(());
+        }
+        heading(out, "Rules that never win")?;
+        let mut table = Table::new(&[
+            ("rule", Side::Right),
+            ("name", Side::Left),
+            ("match", Side::Left),
+            ("covered by", Side::Left),
+            ("", Side::Left),
+        ]);
+        for row in &self.rules {
+            let Some(views) = &row.views else { break };
+            let (rule, by) = views.as_ref();
+            let name = by.name.as_deref().unwrap_or_default();
+            table.row(vec![
+                rule.rule.to_string(),
+                rule.name.clone().unwrap_or_default(),
+                rule.matches.clone(),
+                format!("{} {name} {}", by.rule, paint(DIM, &by.matches))
+                    .trim()
+                    .to_owned(),
+                match (row.duplicate, row.same_action) {
+                    (_, false) => paint(
+                        NOTABLE,
+                        &format!(
+                            "{} instead of {}",
+                            by.action.as_deref().unwrap_or("none"),
+                            rule.action.as_deref().unwrap_or("none")
+                        ),
+                    ),
+                    (true, true) => "duplicate".to_owned(),
+                    (false, true) => String::new(),
+                },
+            ]);
+        }
+        table.write(out)?;
+        if self.shadowed > SHADOWS {
+            let more = counted(self.shadowed - SHADOWS, "more rule");
+            remark(out, &format!("and {more}; --format json lists all"))?;
+        }
+        writeln!(out)
+    }
+}
+
+impl PartReport {
+    fn write(&self, out: &mut dyn Write, several: bool) -> io::Result<()> {
+        if several {
+            let title = format!("{}: {}", self.schema, counted(self.rules, "rule"));
+            heading(out, &title)?;
+        }
+        fact(
+            out,
+            "Tuples",
+            format!("{} (distinct masks)", grouped(self.tuples)),
+        )?;
+        if self.sources > 0 {
+            let text = format!(
+                "{} sources, {} destinations, {} pairs",
+                grouped(self.sources),
+                grouped(self.destinations),
+                grouped(self.address_pairs)
+            );
+            fact(out, "Prefixes", text)?;
+        }
+        let text = format!(
+            "{} rules match a header that is a corner of a rule, on average",
+            three_digits(self.matches)
+        );
+        fact(out, "Matches", text)?;
+        let Overlaps {
+            compared,
+            share,
+            pairs,
+            exact,
+            overlapping,
+        } = self.overlaps;
+        let text = if exact {
+            format!(
+                "{} pairs of rules have a header in common, {} of all pairs",
+                grouped(overlapping),
+                percent(share)
+            )
+        } else {
+            format!(
+                "about {} pairs of rules have a header in common, {} of {} random pairs",
+                large(pairs),
+                percent(share),
+                grouped(compared)
+            )
+        };
+        fact(out, "Overlaps", text)?;
+        writeln!(out)?;
+        self.write_fields(out)?;
+        let rows = self.largest_tuples.iter().map(|row| {
+            #[allow(clippy::cast_precision_loss)] // shown with one digit
+            let share = row.rules as f64 / self.rules.max(1) as f64;
+            let mask = if row.mask.is_empty() {
+                "(no bit)"
+            } else {
+                &row.mask
+            };
+            (mask.to_owned(), share)
+        });
+        shares(out, "largest tuples", rows.collect(), self.tuples)?;
+        let rows = self.prefix_lengths.iter();
+        let rows = rows.map(|row| (format!("/{} /{}", row.source, row.destination), row.share));
+        let total = self.prefix_lengths.len();
+        shares(
+            out,
+            "prefix lengths (source destination)",
+            rows.take(ROWS).collect(),
+            total,
+        )?;
+        let rows = self.port_classes.iter();
+        let rows = rows.map(|row| (format!("{} {}", row.source, row.destination), row.share));
+        let total = self.port_classes.len();
+        shares(
+            out,
+            "port classes (source destination)",
+            rows.take(ROWS).collect(),
+            total,
+        )?;
+        let rows = self.protocols.iter();
+        let rows = rows.map(|row| (row.protocol.clone(), row.share));
+        shares(
+            out,
+            "protocols",
+            rows.take(ROWS).collect(),
+            self.protocols.len(),
+        )
+    }
+
+    fn write_fields(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = Table::new(&[
+            ("field", Side::Left),
+            ("kind", Side::Left),
+            ("any", Side::Right),
+            ("exact", Side::Right),
+            ("prefix", Side::Right),
+            ("range", Side::Right),
+            ("ternary", Side::Right),
+            ("distinct", Side::Right),
+        ]);
+        let cell = |count: usize| match count {
+            0 => paint(DIM, "-"),
+            count => grouped(count),
+        };
+        for row in &self.fields {
+            table.row(vec![
+                row.field.clone(),
+                row.kind.to_owned(),
+                cell(row.any),
+                cell(row.exact),
+                cell(row.prefix),
+                cell(row.range),
+                cell(row.ternary),
+                cell(row.distinct),
+            ]);
+        }
+        table.write(out)?;
+        writeln!(out)
+    }
+}
+
+/// Writes shares with bars; `total` is how many there are.
+fn shares(
+    out: &mut dyn Write,
+    title: &str,
+    rows: Vec<(String, f64)>,
+    total: usize,
+) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(&[
+        (title, Side::Left),
+        ("share", Side::Right),
+        ("", Side::Left),
+    ]);
+    let largest = rows.iter().map(|&(_, share)| share).fold(0.0, f64::max);
+    let shown = rows.len();
+    for (name, share) in rows {
+        let width = if largest > 0.0 { share / largest } else { 0.0 };
+        let bar = paint(BAR, &bar(width, BAR_WIDTH));
+        table.row(vec![name, percent(share), bar]);
+    }
+    table.write(out)?;
+    if total > shown {
+        remark(out, &format!("and {} more", grouped(total - shown)))?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,84 @@
+//! [TM19] Fig. 2: the number of tables against the number of rules.
+
+use std::io::Write as _;
+
+use classyard::{EngineSpec, Limits, NoProgress};
+
+use super::{Study, coordinate, mean};
+use crate::bench::size_name;
+use crate::chart::{Chart, Series};
+use crate::failure::Failure;
+use crate::output::stdout;
+use crate::output::table::{Side, Table};
+
+/// Rules in random order, as in [TM19] §IV.A, beside our own order and form.
+const ENGINES: [&str; 6] = [
+    "tss",
+    "tss:ports=off",
+    "tuplemerge:order=random",
+    "tuplemerge",
+    "tuplemerge-offline",
+    "tuplemerge-vpp",
+];
+
+pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
+    let mut rows = Vec::new();
+    // counts[engine][size] = one number for each profile
+    let mut counts = vec![vec![Vec::new(); study.args.sizes.len()]; ENGINES.len()];
+    let mut columns = vec![("profile", Side::Left), ("rules", Side::Right)];
+    columns.extend(ENGINES.map(|engine| (engine, Side::Right)));
+    let mut table = Table::new(&columns);
+    for (name, profile) in &study.profiles {
+        for (size_index, &size) in study.args.sizes.iter().enumerate() {
+            let policy = study.policy(profile, size)?;
+            let mut cells = vec![name.clone(), size_name(size)];
+            for (engine_index, engine) in ENGINES.iter().enumerate() {
+                let spec = EngineSpec::parse(engine).expect("a registered engine");
+                let built = policy
+                    .build(&spec, &Limits::default(), &mut NoProgress)
+                    .map_err(|error| Failure::usage(error.to_string()))?;
+                let tables: usize = built.parts().iter().map(|part| part.stats().tables).sum();
+                rows.push(format!("{name},{},{engine},{tables}", policy.len()));
+                counts[engine_index][size_index].push(coordinate(tables));
+                cells.push(tables.to_string());
+            }
+            table.row(cells);
+        }
+    }
+    for (size_index, &size) in study.args.sizes.iter().enumerate() {
+        let mut cells = vec!["mean".to_owned(), size_name(size)];
+        cells.extend(
+            counts
+                .iter()
+                .map(|sizes| format!("{:.1}", mean(&sizes[size_index]))),
+        );
+        table.row(cells);
+    }
+    study.write_csv("tables.csv", "profile,rules,engine,tables", &rows)?;
+    let series: Vec<Series> = ENGINES
+        .iter()
+        .zip(&counts)
+        .map(|(engine, sizes)| Series {
+            name: (*engine).to_owned(),
+            points: study
+                .args
+                .sizes
+                .iter()
+                .zip(sizes)
+                .map(|(&size, counts)| (coordinate(size), mean(counts)))
+                .collect(),
+        })
+        .collect();
+    let chart = Chart {
+        title: "Tables against rules, mean over profiles ([TM19] Fig. 2)",
+        x_label: "rules",
+        y_label: "tables",
+        log_x: true,
+        log_y: true,
+    };
+    study.draw("tables.svg", &chart, &series)?;
+    let mut out = stdout();
+    table.write(&mut out)?;
+    out.flush()?;
+    Ok(())
+}

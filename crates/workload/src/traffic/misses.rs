@@ -1,0 +1,121 @@
+//! Headers that no rule matches.
+//!
+//! # Idea
+//! Candidates are random headers, and points of rules with one field moved just
+//! outside or anywhere: the latter go far into an engine before they miss.
+//! Candidates are looked up in batches; those that hit are thrown away.
+
+use classyard::policy::PartId;
+use classyard::{BATCH, FieldMatch, KeyVec, Policy, PolicyClassifier, RuleSet, Scratch, Winner};
+
+use super::{Maker, TrafficError};
+use crate::generate::Steps;
+
+/// Adds misses to the trace.
+pub(super) fn make(
+    maker: &mut Maker<'_>,
+    tries: usize,
+    headers: usize,
+    classifier: Option<&PolicyClassifier>,
+    steps: &mut Steps<'_>,
+) -> Result<(), TrafficError> {
+    if tries == 0 {
+        return Err(TrafficError::BadParameter {
+            parameter: "the number of tries",
+            found: "0".to_owned(),
+            expected: "at least 1",
+        });
+    }
+    let parts = open_parts(maker.policy)?;
+    let mut scratch = Scratch::new();
+    let mut in_vain = 0;
+    while maker.made.trace.len() < headers {
+        // Only as many candidates as headers are missing: nearly all of them
+        // miss in most sets.
+        let size = BATCH.min(headers - maker.made.trace.len());
+        let part = *maker.draw.of(&parts);
+        let rules = maker.policy.part(part);
+        let mut keys = KeyVec::new(rules.schema());
+        for _ in 0..size {
+            candidate(maker, part);
+            keys.push(&maker.values).expect("drawn within the fields");
+        }
+        let mut winners = vec![Winner::MISS; size];
+        match classifier {
+            Some(classifier) => {
+                let part = classifier.part(part);
+                part.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
+            }
+            None => {
+                for (key, winner) in keys.as_slice().iter().zip(&mut winners) {
+                    let hit = rules.iter().find(|rule| rule.matches(key));
+                    *winner = hit.map_or(Winner::MISS, |rule| rule.winner());
+                }
+            }
+        }
+        for (key, winner) in keys.as_slice().iter().zip(winners) {
+            if winner.is_miss() {
+                maker.made.trace.push_key(part, key);
+                steps.advance(1)?;
+                in_vain = 0;
+            } else {
+                in_vain += 1;
+            }
+        }
+        if in_vain >= tries {
+            return Err(TrafficError::RareMisses {
+                found: maker.made.trace.len(),
+                wanted: headers,
+                tries: in_vain,
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The parts where no single rule matches everything.
+fn open_parts(policy: &Policy) -> Result<Vec<PartId>, TrafficError> {
+    let mut covering = 0;
+    let open: Vec<PartId> = policy
+        .part_ids()
+        .filter(|&part| match covers_all(policy.part(part)) {
+            Some(rule) => {
+                covering = rule;
+                false
+            }
+            None => true,
+        })
+        .collect();
+    if open.is_empty() {
+        return Err(TrafficError::NoMisses { rule: covering });
+    }
+    Ok(open)
+}
+
+/// A rule that matches every header.
+fn covers_all(rules: &RuleSet) -> Option<u32> {
+    let any = |field: FieldMatch| field == FieldMatch::Any;
+    let covering = rules.iter().find(|rule| rule.fields().into_iter().all(any));
+    covering.map(|rule| rule.id().get())
+}
+
+/// Sets the header to one that may miss.
+fn candidate(maker: &mut Maker<'_>, part: PartId) {
+    let rules = maker.policy.part(part);
+    if rules.is_empty() || maker.draw.below(4) == 0 {
+        maker.random(part);
+        return;
+    }
+    let rule = rules.rule(maker.draw.below(rules.len()));
+    maker.point(&rule);
+    let schema = rules.schema();
+    let ids: Vec<_> = schema.field_ids().collect();
+    let id = *maker.draw.of(&ids);
+    if maker.draw.coin() {
+        let up = maker.draw.coin();
+        maker.step_out(&rule, id, up);
+    } else {
+        let max = schema.field(id).max_value();
+        maker.values[id.index()] = maker.draw.up_to(max);
+    }
+}
