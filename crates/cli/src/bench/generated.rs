@@ -1,61 +1,21 @@
 //! Rules and headers for benchmarks, generated.
 
-use std::sync::Arc;
-
 use classyard::{Policy, PolicyTrace, Progress};
-use classyard_workload::generate::{
-    Family, GeneratorConfig, OpenFlowRules, Profile, Recipe, generate,
-};
+use classyard_workload::generate::{Family, GeneratorConfig, Recipe, generate};
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 
 use crate::failure::Failure;
 
-/// The kinds of rules that can be generated for a benchmark.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum GeneratedFamily {
-    /// IPv4 five-tuples
-    Ipv4,
-    /// IPv6 five-tuples
-    Ipv6,
-    /// IPv4 and IPv6 five-tuples in one order
-    Dual,
-    /// The fifteen OpenFlow fields; profiles make no difference
-    Openflow15,
-}
-
-/// ClassBench's usual adjustments: `db_generator … 2 0.5 -0.1`, with which the
-/// literature's rule sets are made.
-pub(crate) const USUAL: GeneratorConfig = GeneratorConfig {
-    rules: 0,
-    seed: 0,
-    smoothing: 2,
-    address_scope: 0.5,
-    port_scope: -0.1,
-};
-
-/// Generates rules.
+/// Generates rules with ClassBench's usual adjustments, as the literature's
+/// rule sets are made.
 pub(crate) fn generated_policy(
-    family: GeneratedFamily,
-    profile: Arc<Profile>,
+    family: Family,
     rules: usize,
     seed: u64,
     progress: &mut dyn Progress,
 ) -> Result<Policy, Failure> {
-    let family = match family {
-        GeneratedFamily::Ipv4 => Family::Ipv4(profile),
-        GeneratedFamily::Ipv6 => Family::Ipv6(profile),
-        GeneratedFamily::Dual => Family::Dual {
-            profile,
-            ipv6_share: 0.5,
-        },
-        GeneratedFamily::Openflow15 => Family::OpenFlow15(OpenFlowRules::default()),
-    };
     let mut recipe = Recipe::new(family, rules, seed);
-    recipe.config = GeneratorConfig {
-        rules,
-        seed,
-        ..USUAL
-    };
+    recipe.config = GeneratorConfig::benchmark(rules, seed);
     recipe.accept_fewer = true;
     generate(&recipe, progress).map_err(|error| Failure::usage(error.to_string()))
 }

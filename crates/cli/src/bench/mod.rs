@@ -13,7 +13,7 @@ mod report;
 mod updates;
 mod verify;
 
-pub(crate) use generated::{GeneratedFamily, generated_policy, generated_trace, size_name};
+pub(crate) use generated::{generated_policy, generated_trace, size_name};
 pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
 pub(crate) use report::{Measurement, write_csv, write_table};
 

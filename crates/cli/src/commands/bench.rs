@@ -2,17 +2,17 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use classyard::{EngineSpec, Policy, RuleId, Winner};
 use classyard_workload::formats::read_trace;
-use classyard_workload::generate::Profile;
+use classyard_workload::generate::{Family, Profile};
 use serde::Serialize;
 
 use crate::bench::{
     self, Measurement, PAPER_CHANGES, Plan, Subject, generated_policy, generated_trace,
 };
 use crate::failure::Failure;
+use crate::input::family::{FamilyName, profile};
 use crate::input::headers::choice_of;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine, read_text, source_name};
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// Built-in profiles to generate rules from, or all
+    /// Profiles to generate rules from: built-in names or TOML files, or all
     #[arg(
         long,
         value_delimiter = ',',
@@ -88,7 +88,7 @@ pub(crate) struct Args {
         conflicts_with = "rules",
         help_heading = "Generated rules"
     )]
-    family: bench::GeneratedFamily,
+    family: FamilyName,
 
     /// Headers to draw from the rules
     #[arg(long, value_parser = count, default_value = "1M", value_name = "COUNT")]
@@ -201,7 +201,7 @@ fn winners(policy: &Policy, rules: &[Option<RuleId>]) -> Vec<Winner> {
 /// enough in memory.
 enum Source {
     File(PathBuf),
-    Generated(&'static Profile, String, usize),
+    Generated(Family, String, usize),
 }
 
 fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
@@ -216,11 +216,8 @@ fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
     let mut sources = Vec::new();
     for &size in &args.sizes {
         for &name in &names {
-            let profile = Profile::built_in(name).ok_or_else(|| {
-                let known = Profile::BUILT_IN.join(", ");
-                Failure::usage(format!("there is no profile `{name}`")).with_help(known)
-            })?;
-            sources.push(Source::Generated(profile, name.to_owned(), size));
+            let family = args.family.with(profile(name)?, 0.5);
+            sources.push(Source::Generated(family, name.to_owned(), size));
         }
     }
     talk.note(&format!("{} rule sets to measure", sources.len()));
@@ -256,11 +253,9 @@ impl Source {
                     expected,
                 })
             }
-            Source::Generated(profile, name, size) => {
+            Source::Generated(family, name, size) => {
                 let mut progress = talk.progress();
-                let profile = Arc::new((*profile).clone());
-                let policy =
-                    generated_policy(args.family, profile, *size, args.seed, &mut progress)?;
+                let policy = generated_policy(family.clone(), *size, args.seed, &mut progress)?;
                 let trace = generated_trace(&policy, headers, args.seed, &mut progress)?;
                 let name = format!("{name} {}", bench::size_name(*size));
                 Ok(Subject {

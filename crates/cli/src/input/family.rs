@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use classyard_workload::diagnostic::ReadOptions;
-use classyard_workload::generate::{Family, OpenFlowRules, Profile, SeedFile};
+use classyard_workload::generate::{Family, Profile, SeedFile};
 
 use super::{did_you_mean, read_text, source_name};
 use crate::failure::Failure;
@@ -44,7 +44,7 @@ impl FamilyName {
                 profile,
                 ipv6_share,
             },
-            FamilyName::Openflow15 => Family::OpenFlow15(OpenFlowRules::default()),
+            FamilyName::Openflow15 => Family::OpenFlow15(Box::default()),
         }
     }
 }

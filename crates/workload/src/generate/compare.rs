@@ -214,3 +214,73 @@ impl fmt::Display for Comparison {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use classyard::{ActionId, FieldMatch, Priority, RuleId};
+
+    use super::*;
+
+    fn sample() -> RuleSet {
+        let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
+        let net = |value, length| FieldMatch::Prefix { value, length };
+        let any = FieldMatch::Any;
+        let web = FieldMatch::Exact(80);
+        let high = FieldMatch::Range {
+            low: 1024,
+            high: 65535,
+        };
+        let list = [
+            [net(0x0a00_0000, 8), any, any, web, FieldMatch::Exact(6)],
+            [net(0x0a00_0000, 8), any, high, web, FieldMatch::Exact(6)],
+            [net(0x0b00_0000, 8), any, any, any, any],
+            [any, any, any, any, any],
+        ];
+        for (index, matches) in list.iter().enumerate() {
+            let id = RuleId::from_index(index);
+            rules.add(id, Priority(1), ActionId(0), matches).unwrap();
+        }
+        rules
+    }
+
+    #[test]
+    fn a_summary_counts_what_is_there() {
+        let summary = Summary::of(&sample(), 10_000, 1);
+        // The high ports share no bit, so rules 0 and 1 are of one tuple.
+        assert_eq!((summary.rules, summary.tuples), (4, 3));
+        assert_eq!((summary.sources, summary.destinations), (3, 1));
+        assert_eq!(summary.address_pairs, 3);
+        assert!((summary.lengths[&(8, 0)] - 0.75).abs() < 1e-12);
+        assert!((summary.protocols[&Some(6)] - 0.5).abs() < 1e-12);
+        let class = PortClass::from_name("high-exact").unwrap();
+        assert!((summary.ports[&class] - 0.25).abs() < 1e-12);
+        // 2.5 (the corner's source port is high half of the time), 3, 2 and 1
+        // (a corner of everything is in neither network).
+        assert!(
+            (summary.matches - 2.125).abs() < 0.05,
+            "{}",
+            summary.matches
+        );
+        let nothing = Summary::of(&RuleSet::new(&Schema::openflow15()), 10, 1);
+        assert_eq!((nothing.rules, nothing.tuples), (0, 0));
+    }
+
+    #[test]
+    fn distances_are_between_0_and_1_and_print() {
+        let (a, b) = (sample(), RuleSet::new(&Schema::ipv4_5tuple()));
+        let [a, b] = [a, b].map(|rules| Summary::of(&rules, 10, 1));
+        assert!(distance(&a.ports, &a.ports).abs() < 1e-12);
+        assert!((distance(&a.ports, &b.ports) - 0.5).abs() < 1e-12);
+        let far = Distribution::from([(None, 1.0)]);
+        assert!((distance(&Distribution::from([(Some(6), 1.0)]), &far) - 1.0).abs() < 1e-12);
+        let comparison = Comparison {
+            names: ["this".to_owned(), "that".to_owned()],
+            summaries: [a, b],
+        };
+        let table = comparison.to_string();
+        assert!(
+            table.contains("tuples") && table.contains("that"),
+            "{table}"
+        );
+    }
+}

@@ -126,8 +126,8 @@ impl Draw {
     }
 }
 
-/// SplitMix64, the seeding that xoshiro's authors recommend.
-fn split_mix(state: &mut u64) -> u64 {
+/// SplitMix64, the seeding that xoshiro's authors recommend; a good mixer too.
+pub(crate) fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

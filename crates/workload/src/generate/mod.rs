@@ -110,7 +110,7 @@ pub enum Family {
         ipv6_share: f64,
     },
     /// Fifteen fields.
-    OpenFlow15(OpenFlowRules),
+    OpenFlow15(Box<OpenFlowRules>),
     /// Any schema.
     Schema(Arc<Schema>, RandomRules),
 }
@@ -262,7 +262,8 @@ pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, 
             pack(recipe, &schema, rules.generate(config, progress)?, progress)?
         }
         Family::Schema(schema, rules) => {
-            let matches = rules.generate(schema, config, progress)?;
+            let draft = rules.generate(schema, config, progress)?;
+            let matches = draft.iter().map(|rule| rule.fields());
             pack(recipe, schema, matches, progress)?
         }
     };

@@ -68,11 +68,18 @@ const PORTS: std::ops::Range<usize> = 13..15;
 /// The most rules that are drawn for each one wanted.
 const TRIES: usize = 50;
 
-/// A field's matches and how far they are used.
+/// A field's matches, the wildcard first, and how far they are used.
 struct Pool {
     matches: Vec<FieldMatch>,
     used: usize,
 }
+
+/// The wildcard's place in every pool.
+const ANY: u32 = 0;
+
+/// What rules are made of before they are packed: for each field, the place of
+/// its match in the field's pool. A million rules are 60 MB then, not 700.
+type Places = [u32; 15];
 
 impl Pool {
     /// As many distinct matches as the ratio asks for and the width has.
@@ -85,36 +92,52 @@ impl Pool {
             MatchKind::Exact => wanted.min(values.saturating_add(1)),
             _ => wanted,
         };
+        let mut pool = Pool {
+            matches: vec![FieldMatch::Any],
+            used: 0,
+        };
         let mut seen: Seen<FieldMatch> = Seen::default();
-        let mut matches: Vec<FieldMatch> = Vec::with_capacity(wanted);
         let mut tries = wanted * TRIES;
-        while matches.len() < wanted && tries > 0 {
+        while pool.matches.len() <= wanted && tries > 0 {
             tries -= 1;
-            let found = one_match(field, &matches, draw);
+            let found = one_match(field, &pool.matches[1..], draw);
             if seen.insert(found) {
-                matches.push(found);
+                pool.matches.push(found);
             }
         }
         // Small fields are filled up in order.
         if field.kind() == MatchKind::Exact && field.width() <= 16 {
             for value in 0..=field.max_value() {
-                if matches.len() == wanted {
+                if pool.matches.len() > wanted {
                     break;
                 }
                 if seen.insert(FieldMatch::Exact(value)) {
-                    matches.push(FieldMatch::Exact(value));
+                    pool.matches.push(FieldMatch::Exact(value));
                 }
             }
         }
-        Pool { matches, used: 0 }
+        pool
     }
 
-    fn draw(&mut self, draw: &mut Draw) -> FieldMatch {
-        if self.used < self.matches.len() {
+    fn draw(&mut self, draw: &mut Draw) -> u32 {
+        let place = if self.used + 1 < self.matches.len() {
             self.used += 1;
-            return self.matches[self.used - 1];
-        }
-        *draw.of(&self.matches)
+            self.used
+        } else {
+            1 + draw.below(self.matches.len() - 1)
+        };
+        u32::try_from(place).expect("fewer matches than rules")
+    }
+
+    /// The place of a value, which joins the pool if it is not there.
+    fn place(&mut self, value: u128) -> u32 {
+        let wanted = FieldMatch::Exact(value);
+        let known = self.matches.iter().position(|found| *found == wanted);
+        let place = known.unwrap_or_else(|| {
+            self.matches.push(wanted);
+            self.matches.len() - 1
+        });
+        u32::try_from(place).expect("fewer matches than rules")
     }
 }
 
@@ -184,7 +207,7 @@ impl OpenFlowRules {
         &self,
         config: &GeneratorConfig,
         progress: &mut dyn Progress,
-    ) -> Result<Vec<[FieldMatch; 15]>, GenerateError> {
+    ) -> Result<impl ExactSizeIterator<Item = [FieldMatch; 15]> + use<>, GenerateError> {
         for &ratio in &self.ratios {
             check_probability("a ratio of distinct values", ratio)?;
         }
@@ -201,21 +224,22 @@ impl OpenFlowRules {
                 Pool::new(field, ratio, wildcard, config.rules, &mut draw)
             })
             .collect();
+        let needs = self.consistent.then(|| Needs::new(&mut pools));
         let mut steps = Steps::new("drawing rules", config.rules, progress);
-        let mut seen: Seen<[FieldMatch; 15]> = Seen::default();
-        let mut rules = Vec::with_capacity(config.rules);
+        let mut seen: Seen<Places> = Seen::default();
+        let mut rules: Vec<Places> = Vec::with_capacity(config.rules);
         let mut tries = config.rules.saturating_mul(TRIES);
         while rules.len() < config.rules && tries > 0 {
             tries -= 1;
-            let mut rule: [FieldMatch; 15] = std::array::from_fn(|field| {
+            let mut rule: Places = std::array::from_fn(|field| {
                 if draw.chance(self.wildcards[field]) {
-                    FieldMatch::Any
+                    ANY
                 } else {
                     pools[field].draw(&mut draw)
                 }
             });
-            if self.consistent {
-                make_consistent(&mut rule, &mut pools, &mut draw);
+            if let Some(needs) = &needs {
+                needs.add_to(&mut rule, &mut pools, &mut draw);
             }
             if seen.insert(rule) {
                 rules.push(rule);
@@ -226,29 +250,49 @@ impl OpenFlowRules {
         for left in (1..rules.len()).rev() {
             rules.swap(left, draw.below(left + 1));
         }
-        Ok(rules)
+        Ok(rules.into_iter().map(move |rule| {
+            std::array::from_fn(|field| pools[field].matches[rule[field] as usize])
+        }))
     }
 }
 
-/// Adds the matches that a rule's other matches need.
-fn make_consistent(rule: &mut [FieldMatch; 15], pools: &mut [Pool], draw: &mut Draw) {
-    use FieldMatch::{Any, Exact};
-    let set = |fields: &[FieldMatch]| fields.iter().any(|field| *field != Any);
-    if set(&rule[MPLS]) && set(&rule[IP]) {
-        // A packet shows one or the other.
-        let drop = if draw.below(10) == 0 { IP } else { MPLS };
-        rule[drop].fill(Any);
+/// The places of the matches that others need.
+struct Needs {
+    ipv4: u32,
+    mpls: u32,
+    /// TCP, UDP, SCTP.
+    with_ports: [u32; 3],
+}
+
+impl Needs {
+    fn new(pools: &mut [Pool]) -> Needs {
+        Needs {
+            ipv4: pools[ETH_TYPE].place(0x0800),
+            mpls: pools[ETH_TYPE].place(0x8847),
+            with_ports: [6, 17, 132].map(|number| pools[PROTO].place(number)),
+        }
     }
-    if set(&rule[MPLS]) {
-        rule[ETH_TYPE] = Exact(0x8847);
-    }
-    if set(&rule[IP]) {
-        rule[ETH_TYPE] = Exact(0x0800);
-    }
-    if set(&rule[PORTS]) && !matches!(rule[PROTO], Exact(6 | 17 | 132)) {
-        rule[PROTO] = Exact(*draw.of(&[6, 6, 6, 17, 17, 132]));
-    }
-    if rule[VLAN_PCP] != Any && rule[VLAN_VID] == Any {
-        rule[VLAN_VID] = pools[VLAN_VID].draw(draw);
+
+    /// Adds the matches that a rule's other matches need.
+    fn add_to(&self, rule: &mut Places, pools: &mut [Pool], draw: &mut Draw) {
+        let set = |fields: &[u32]| fields.iter().any(|&place| place != ANY);
+        if set(&rule[MPLS]) && set(&rule[IP]) {
+            // A packet shows one or the other.
+            let drop = if draw.below(10) == 0 { IP } else { MPLS };
+            rule[drop].fill(ANY);
+        }
+        if set(&rule[MPLS]) {
+            rule[ETH_TYPE] = self.mpls;
+        }
+        if set(&rule[IP]) {
+            rule[ETH_TYPE] = self.ipv4;
+        }
+        if set(&rule[PORTS]) && !self.with_ports.contains(&rule[PROTO]) {
+            let [tcp, udp, sctp] = self.with_ports;
+            rule[PROTO] = *draw.of(&[tcp, tcp, tcp, udp, udp, sctp]);
+        }
+        if rule[VLAN_PCP] != ANY && rule[VLAN_VID] == ANY {
+            rule[VLAN_VID] = pools[VLAN_VID].draw(draw);
+        }
     }
 }

@@ -12,9 +12,11 @@
 
 use std::sync::Arc;
 
-use classyard::{Field, FieldMatch, MatchKind, Progress, Schema};
+use classyard::{
+    ActionId, Field, FieldMatch, MatchKind, Priority, Progress, RuleId, RuleSet, Schema,
+};
 
-use super::draw::Draw;
+use super::draw::{Draw, split_mix};
 use super::five_tuple::Seen;
 use super::{GenerateError, GeneratorConfig, Steps};
 
@@ -62,13 +64,14 @@ impl RandomRules {
         Ok(())
     }
 
-    /// Distinct rules, fewer than wanted when the schema has no more.
+    /// Distinct rules, fewer than wanted when the schema has no more. Their
+    /// priorities and actions mean nothing yet.
     pub(super) fn generate(
         &self,
         schema: &Arc<Schema>,
         config: &GeneratorConfig,
         progress: &mut dyn Progress,
-    ) -> Result<Vec<Vec<FieldMatch>>, GenerateError> {
+    ) -> Result<RuleSet, GenerateError> {
         self.check()?;
         let mut draw = Draw::new(config.seed, "random rules");
         let anchors: Vec<Vec<u128>> = (0..self.anchors.min(config.rules))
@@ -78,20 +81,24 @@ impl RandomRules {
             })
             .collect();
         let mut steps = Steps::new("drawing rules", config.rules, progress);
-        let mut seen: Seen<Vec<FieldMatch>> = Seen::default();
-        let mut rules = Vec::with_capacity(config.rules);
+        // A rule whose mixed bits are those of another is drawn again, so no
+        // two are the same; that two others are mistaken for it once in a blue
+        // moon does no harm.
+        let mut seen: Seen<u64> = Seen::default();
+        let mut rules = RuleSet::new(schema);
         let mut tries = config.rules.saturating_mul(TRIES);
+        let mut rule = Vec::new();
         while rules.len() < config.rules && tries > 0 {
             tries -= 1;
             let anchor = draw.of(&anchors);
-            let rule: Vec<FieldMatch> = schema
-                .fields()
-                .iter()
-                .zip(anchor)
-                .map(|(field, &value)| self.field(field, value, &mut draw))
-                .collect();
-            if seen.insert(rule.clone()) {
-                rules.push(rule);
+            let fields = schema.fields().iter().zip(anchor);
+            rule.clear();
+            rule.extend(fields.map(|(field, &value)| self.field(field, value, &mut draw)));
+            if seen.insert(mixed(&rule)) {
+                let id = RuleId::from_index(rules.len());
+                rules
+                    .add(id, Priority(0), ActionId(0), &rule)
+                    .expect("generated rules fit their schema");
                 steps.advance(1)?;
             }
         }
@@ -122,6 +129,33 @@ pub(super) fn check_probability(parameter: &'static str, value: f64) -> Result<(
     })
 }
 
+/// A number that equal rules share and others hardly ever do; the same on every
+/// machine.
+fn mixed(rule: &[FieldMatch]) -> u64 {
+    let mut state = 0;
+    let mut mix = |number: u128| {
+        let low = u64::try_from(number & u128::from(u64::MAX)).expect("masked");
+        let high = u64::try_from(number >> 64).expect("shifted");
+        for word in [low, high] {
+            state ^= word;
+            state = split_mix(&mut state);
+        }
+    };
+    for field in rule {
+        let (kind, a, b) = match *field {
+            FieldMatch::Any => (0, 0, 0),
+            FieldMatch::Exact(value) => (1, value, 0),
+            FieldMatch::Prefix { value, length } => (2, value, length.into()),
+            FieldMatch::Range { low, high } => (3, low, high),
+            FieldMatch::Ternary { value, mask } => (4, value, mask),
+        };
+        mix(kind);
+        mix(a);
+        mix(b);
+    }
+    state
+}
+
 /// A match of the field's kind that admits a value; never a wildcard.
 fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
     let width = field.width();
@@ -141,7 +175,7 @@ fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
         }
         MatchKind::Range => {
             // As often narrow as wide: the reach is a random power of two.
-            let reach = full >> draw.below(width as usize + 1);
+            let reach = full >> draw.below(width as usize);
             let low = value - draw.up_to(reach.min(value));
             let high = value + draw.up_to(reach.min(full - value));
             match (low, high) {

@@ -123,28 +123,36 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// The values that are tried for each option: small and large numbers, the
-/// usual words, percentages and factors. An engine says itself which it takes.
-const OPTION_VALUES: [&str; 12] = [
-    "0", "1", "2", "3", "8", "40", "1000", "0.5", "true", "false", "on", "off",
-];
+/// Numbers that are tried for each option, as far as the engine takes them.
+const OPTION_VALUES: [&str; 4] = ["0", "1", "2", "8"];
 
 /// Specifications of every registered engine: with its defaults, and with each
-/// option set to each of a few values that it accepts.
+/// option set to each of a few values.
+///
+/// The values are small numbers, and whatever words and numbers the engine
+/// itself names when it refuses a value: the choices, or both bounds.
 #[must_use]
 pub fn variant_specs() -> Vec<EngineSpec> {
     let nothing = RuleSet::new(&Schema::ipv4_5tuple());
+    let build = |spec: &EngineSpec| spec.build(&nothing, &Limits::default(), &mut NoProgress);
     let mut specs: Vec<EngineSpec> = EngineSpec::all().collect();
     for engine in classyard::ENGINES {
         for option in engine.options {
-            let texts = OPTION_VALUES
-                .iter()
-                .map(|value| format!("{}:{}={value}", engine.name, option.name));
-            specs.extend(texts.filter_map(|text| {
-                let spec = EngineSpec::parse(&text).ok()?;
-                let built = spec.build(&nothing, &Limits::default(), &mut NoProgress);
-                built.is_ok().then_some(spec)
-            }));
+            let with = |value: &str| {
+                EngineSpec::parse(&format!("{}:{}={value}", engine.name, option.name)).ok()
+            };
+            let refused = with("?").map(|spec| build(&spec));
+            let named = match refused {
+                Some(Err(BuildError::BadOption { expected, .. })) => expected,
+                _ => String::new(),
+            };
+            let part_of_value = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            let mut values: Vec<&str> = named.split(|c| !part_of_value(c)).collect();
+            values.extend(OPTION_VALUES);
+            values.sort_unstable();
+            values.dedup();
+            let accepted = values.into_iter().filter_map(with);
+            specs.extend(accepted.filter(|spec| build(spec).is_ok()));
         }
     }
     specs

@@ -34,7 +34,7 @@ use thiserror::Error;
 use classyard::{Limits, Rule, RuleId, Schema};
 
 use super::oracle::OwnedChange;
-use super::{Skip, text};
+use super::text;
 
 mod run;
 
@@ -362,17 +362,6 @@ impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.to_toml())
     }
-}
-
-/// The skip of a case that an engine does not run.
-fn skip_of(case: &Case, subject: &str) -> Option<Skip> {
-    let engine = subject.split(':').next().unwrap_or(subject);
-    let skip = case.skips.iter().find(|(name, _)| name == engine)?;
-    Some(Skip {
-        subject: subject.to_owned(),
-        what: format!("case `{}`", case.name),
-        reason: skip.1.clone(),
-    })
 }
 
 #[cfg(test)]

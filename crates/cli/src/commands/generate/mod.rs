@@ -177,9 +177,9 @@ fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
             talk.warn("profiles describe five-tuples; openflow15 goes without");
         }
         return Ok(Family::OpenFlow15(if args.consistent {
-            OpenFlowRules::consistent()
+            Box::new(OpenFlowRules::consistent())
         } else {
-            OpenFlowRules::default()
+            Box::new(OpenFlowRules::default())
         }));
     }
     let profile = match (&args.profile, &args.seed_file) {

@@ -57,7 +57,7 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
                 stats.tables
             ));
             table.row(vec![
-                (*name).to_owned(),
+                name.clone(),
                 size_name(rules),
                 format!("{parse_seconds:.3}"),
                 format!("{build_seconds:.3}"),
@@ -69,11 +69,11 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
             size.push((coordinate(policy.len()), coordinate(stats.bytes()) / 1e6));
         }
         times.push(Series {
-            name: (*name).to_owned(),
+            name: name.clone(),
             points: time,
         });
         bytes.push(Series {
-            name: (*name).to_owned(),
+            name: name.clone(),
             points: size,
         });
     }

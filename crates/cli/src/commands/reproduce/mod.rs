@@ -7,9 +7,10 @@ use std::sync::Arc;
 use classyard::{Policy, PolicyTrace};
 use classyard_workload::generate::Profile;
 
-use crate::bench::{GeneratedFamily, generated_policy, generated_trace};
+use crate::bench::{generated_policy, generated_trace};
 use crate::failure::Failure;
 use crate::input::count;
+use crate::input::family::{FamilyName, profile};
 use crate::talk::Talk;
 
 mod collision_limit;
@@ -57,7 +58,7 @@ pub(crate) struct Args {
     )]
     sizes: Vec<usize>,
 
-    /// Built-in profiles; all unless given
+    /// Profiles: built-in names or TOML files; all built-in ones unless given
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     profiles: Vec<String>,
 
@@ -104,43 +105,30 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
 /// What all figures are drawn from.
 struct Study<'a> {
     args: &'a Args,
-    profiles: Vec<(&'static str, &'static Profile)>,
+    profiles: Vec<(String, Arc<Profile>)>,
     talk: Talk,
 }
 
 impl Study<'_> {
     fn new(args: &Args, talk: Talk) -> Result<Study<'_>, Failure> {
-        let wanted = |name: &str| {
-            args.profiles.is_empty() || args.profiles.iter().any(|other| other == name)
+        let names: Vec<&str> = match args.profiles.as_slice() {
+            [] => Profile::BUILT_IN.to_vec(),
+            given => given.iter().map(String::as_str).collect(),
         };
-        if let Some(unknown) = args
-            .profiles
-            .iter()
-            .find(|name| Profile::built_in(name).is_none())
-        {
-            let known = Profile::BUILT_IN.join(", ");
-            return Err(Failure::usage(format!("there is no profile `{unknown}`")).with_help(known));
-        }
-        let profiles = Profile::BUILT_IN.into_iter().filter(|name| wanted(name));
-        let profiles = profiles.filter_map(|name| Profile::built_in(name).map(|p| (name, p)));
+        let profiles = names
+            .into_iter()
+            .map(|name| Ok((name.to_owned(), profile(name)?)));
         Ok(Study {
             args,
-            profiles: profiles.collect(),
+            profiles: profiles.collect::<Result<_, Failure>>()?,
             talk,
         })
     }
 
     /// Rules of a profile.
-    fn policy(&self, profile: &Profile, rules: usize) -> Result<Policy, Failure> {
-        let profile = Arc::new(profile.clone());
-        let mut progress = self.talk.progress();
-        generated_policy(
-            GeneratedFamily::Ipv4,
-            profile,
-            rules,
-            self.args.seed,
-            &mut progress,
-        )
+    fn policy(&self, profile: &Arc<Profile>, rules: usize) -> Result<Policy, Failure> {
+        let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
+        generated_policy(family, rules, self.args.seed, &mut self.talk.progress())
     }
 
     /// Headers for rules.

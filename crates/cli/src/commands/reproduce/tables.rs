@@ -31,7 +31,7 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
     for (name, profile) in &study.profiles {
         for (size_index, &size) in study.args.sizes.iter().enumerate() {
             let policy = study.policy(profile, size)?;
-            let mut cells = vec![(*name).to_owned(), size_name(size)];
+            let mut cells = vec![name.clone(), size_name(size)];
             for (engine_index, engine) in ENGINES.iter().enumerate() {
                 let spec = EngineSpec::parse(engine).expect("a registered engine");
                 let built = policy

@@ -3,6 +3,8 @@
 //! look for a folder `shared/classbench` above it and are skipped, aloud, where
 //! there is none.
 
+#![allow(clippy::print_stderr)] // tests that are skipped say so
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -101,6 +103,45 @@ fn ours(profile: &Arc<Profile>, rules: usize, seed: u64) -> Policy {
 }
 
 #[test]
+fn our_sets_are_like_the_originals() {
+    for (profile, name, original) in original_sets() {
+        if original.len() > 20_000 {
+            continue;
+        }
+        let small = original.len() < 2000;
+        let headers = if small { 5000 } else { 1000 };
+        let policy = ours(&profile, original.len(), 1);
+        let comparison = Comparison {
+            names: [name.clone(), "ours".to_owned()],
+            summaries: [
+                Summary::of(&original, headers, 1),
+                Summary::of(&policy.parts()[0], headers, 1),
+            ],
+        };
+        let [theirs, ours] = &comparison.summaries;
+        // Two sets from one file differ by chance, the more the smaller they
+        // are: see `spread_beside_the_originals`.
+        let close = |a: f64, b: f64, within: f64| a / b < within && b / a < within;
+        let count = |a: usize, b: usize, within: f64| close(a as f64, b as f64, within);
+        let within = if small { 1.25 } else { 1.12 };
+        assert!(count(theirs.tuples, ours.tuples, within), "{comparison}");
+        assert!(
+            count(theirs.address_pairs, ours.address_pairs, 1.2),
+            "{comparison}"
+        );
+        assert!(count(theirs.sources, ours.sources, 2.2), "{comparison}");
+        assert!(
+            count(theirs.destinations, ours.destinations, 1.6),
+            "{comparison}"
+        );
+        assert!(close(theirs.matches, ours.matches, 2.0), "{comparison}");
+        let [(_, lengths), (_, ports), (_, protocols)] = comparison.distances();
+        assert!(lengths < if small { 0.3 } else { 0.12 }, "{comparison}");
+        assert!(ports < 0.08 && protocols < 0.08, "{comparison}");
+    }
+}
+
+#[test]
 #[ignore = "prints tables for people; run with --ignored --nocapture"]
 fn tables_beside_the_originals() {
     for (profile, name, original) in original_sets() {
@@ -160,11 +201,48 @@ fn spread_beside_the_originals() {
 #[ignore = "prints times for people; run with --ignored --nocapture"]
 fn a_million_rules() {
     let mut done = std::collections::HashSet::new();
-    for (profile, name, _) in original_sets() {
-        if done.insert(profile.name().to_owned()) {
-            let start = std::time::Instant::now();
-            let policy = ours(&profile, 1_000_000, 1);
-            eprintln!("{name}: {} rules in {:?}", policy.len(), start.elapsed());
+    let originals = original_sets()
+        .into_iter()
+        .map(|(profile, name, _)| (profile, name));
+    let built_in = Profile::BUILT_IN.iter().map(|name| {
+        let profile = Profile::built_in(name).unwrap().clone();
+        (Arc::new(profile), format!("our {name}"))
+    });
+    for (profile, name) in originals.chain(built_in) {
+        if !done.insert(profile.parts().summary.clone() + profile.name()) {
+            continue;
         }
+        let dual = Family::Dual {
+            profile: Arc::clone(&profile),
+            ipv6_share: 0.5,
+        };
+        for family in [
+            Family::Ipv4(Arc::clone(&profile)),
+            Family::Ipv6(profile),
+            dual,
+        ] {
+            let recipe = Recipe {
+                config: GeneratorConfig::benchmark(1_000_000, 1),
+                ..Recipe::new(family, 0, 0)
+            };
+            let start = std::time::Instant::now();
+            let policy = generate(&recipe, &mut NoProgress).unwrap();
+            let took = start.elapsed();
+            eprintln!("{name} {}: {} in {took:.2?}", policy.name(), policy.len());
+        }
+    }
+    for family in [
+        Family::OpenFlow15(Box::default()),
+        Family::OpenFlow15(Box::new(OpenFlowRules::consistent())),
+        Family::Schema(Schema::ipv4_5tuple(), RandomRules::default()),
+    ] {
+        let start = std::time::Instant::now();
+        let policy = generate(&Recipe::new(family, 1_000_000, 1), &mut NoProgress).unwrap();
+        eprintln!(
+            "{}: {} in {:.2?}",
+            policy.name(),
+            policy.len(),
+            start.elapsed()
+        );
     }
 }

@@ -8,7 +8,7 @@ use classyard::{
     Winner,
 };
 
-use super::{Case, Probe, skip_of};
+use super::{Case, Probe};
 use crate::kit::differential::{Action, Counters, Finding, Question};
 use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::{Skip, Subject, guarded, ring};
@@ -158,7 +158,8 @@ pub struct VectorReport {
     pub cases: usize,
     /// Probes in them.
     pub probes: usize,
-    /// Cases that were run, counted once for each subject and way.
+    /// Cases that were run, counted once for each subject and way; those that
+    /// were not are in `skips`.
     pub runs: usize,
     /// How much was checked.
     pub counters: Counters,
@@ -193,6 +194,26 @@ impl fmt::Display for VectorReport {
     }
 }
 
+/// Why a subject does not run a case in some way, if it does not.
+fn skip_of(case: &Case, subject: &Subject, way: Way) -> Option<Skip> {
+    let engine = subject.name().split(':').next().unwrap_or_default();
+    let marked = case.skips.iter().find(|(name, _)| name == engine);
+    let reason = if let Some((_, reason)) = marked {
+        reason.as_str()
+    } else if way.updates() && !subject.is_dynamic() {
+        "the engine takes no updates"
+    } else if way == Way::Uncovered && case.limit.is_some() {
+        "that takes more rules than the case allows"
+    } else {
+        return None;
+    };
+    Some(Skip {
+        subject: subject.name().to_owned(),
+        what: format!("case `{}`, {way}", case.name),
+        reason: reason.to_owned(),
+    })
+}
+
 /// Runs all cases on all subjects in all ways. The oracle runs them first.
 #[must_use]
 pub fn run(cases: &[Case], subjects: &[Subject]) -> VectorReport {
@@ -214,17 +235,9 @@ pub fn run(cases: &[Case], subjects: &[Subject]) -> VectorReport {
             continue;
         }
         for subject in subjects {
-            if let Some(skip) = skip_of(case, subject.name()) {
-                report.skips.push(skip);
-                continue;
-            }
             for way in WAYS {
-                if way.updates() && !subject.is_dynamic() {
-                    report.skips.push(Skip {
-                        subject: subject.name().to_owned(),
-                        what: format!("case `{}`, {way}", case.name),
-                        reason: "the engine takes no updates".to_owned(),
-                    });
+                if let Some(skip) = skip_of(case, subject, way) {
+                    report.skips.push(skip);
                     continue;
                 }
                 report.runs += 1;
@@ -320,11 +333,7 @@ struct Session<'a> {
 impl Session<'_> {
     fn run(&mut self, way: Way) -> Result<(), Wrong> {
         let (initial, actions) = way.plan(self.case);
-        // Ways that need more rules for a while are not held to the limit.
-        let limits = match way {
-            Way::Uncovered => Limits::default(),
-            _ => self.case.limits(),
-        };
+        let limits = self.case.limits();
         let mut oracle = Oracle::of_rules(&self.case.schema, initial, &limits);
         let mut classifier = self
             .build(&oracle.to_rule_set(), &limits)
@@ -335,9 +344,6 @@ impl Session<'_> {
         }
         self.probe(&self.case.probes, classifier.as_ref(), &oracle)
             .map_err(|what| (0, what))?;
-        if way == Way::Uncovered && self.case.limit.is_some() {
-            return Ok(());
-        }
         for (step, number) in self.case.steps.iter().zip(1..) {
             let mut actions = vec![Action::Apply(step.changes.clone())];
             if step.rebuild {
@@ -417,7 +423,7 @@ impl Session<'_> {
                 keys: keys.clone(),
                 best,
                 preset: clear.clone(),
-                flips: Some(1),
+                flips: (best == Winner::MISS).then_some(1),
             });
             for question in questions.iter().chain(&masked) {
                 self.ask(question, classifier, oracle)?;
