@@ -10,4 +10,5 @@ mod explain;
 mod generate;
 mod inspect;
 mod manners;
+mod reports;
 mod support;

@@ -1,0 +1,53 @@
+//! The page on reports names every key that there is.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::{Folder, run};
+
+fn collect(value: &Value, keys: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                keys.insert(key.clone());
+                collect(value, keys);
+            }
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(value, keys)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_key_is_documented() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reports.md");
+    let page = fs::read_to_string(page).unwrap();
+    let folder = Folder::new();
+    let (rules, wrong) = (
+        folder.file(
+            "rules",
+            "schema ipv4-5tuple\nallow dport=80\ndrop dport=80\n",
+        ),
+        folder.file("wrong", "1 2 3 80 6 1\n"),
+    );
+    let mut keys = BTreeSet::new();
+    for command in [
+        "classify --repeat 1".to_owned(),
+        "explain".to_owned(),
+        format!("check -r {rules} -x {wrong}"),
+        "inspect".to_owned(),
+        format!("inspect {rules}"),
+        format!("inspect {rules} --against {rules}"),
+        "engines".to_owned(),
+        "profiles".to_owned(),
+    ] {
+        collect(&run(&format!("{command} --format json")).json(), &mut keys);
+    }
+    let missing: Vec<_> = keys
+        .iter()
+        .filter(|key| !page.contains(&format!("`{key}`")))
+        .collect();
+    assert!(missing.is_empty(), "docs/reports.md lacks {missing:?}");
+}
