@@ -1,6 +1,9 @@
 //! Every registered engine, with its defaults and with each of its options set
 //! to several values, runs every case of `testdata/vectors`.
 
+// What was checked, and what was skipped, is printed.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
 use std::path::Path;
 
 use classyard_workload::kit::Subject;
