@@ -20,7 +20,6 @@ use crate::talk::Talk;
 #[command(
     name = "classyard",
     version,
-    about,
     arg_required_else_help = true,
     subcommand_required = true,
     disable_help_subcommand = true,
@@ -76,7 +75,7 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
 
 /// Runs a command line.
 pub(crate) fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let cli = match Cli::try_parse_from(words.into_iter().map(Into::<OsString>::into)) {
+    let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are asked for; everything else is bad usage.

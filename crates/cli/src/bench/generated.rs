@@ -6,17 +6,8 @@ use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 
 use crate::failure::Failure;
 
-/// ClassBench's usual adjustments: `db_generator … 2 0.5 -0.1`, with which the
-/// literature's rule sets are made.
-pub(crate) const USUAL: GeneratorConfig = GeneratorConfig {
-    rules: 0,
-    seed: 0,
-    smoothing: 2,
-    address_scope: 0.5,
-    port_scope: -0.1,
-};
-
-/// Generates rules.
+/// Generates rules with ClassBench's usual adjustments, as the literature's
+/// rule sets are made.
 pub(crate) fn generated_policy(
     family: Family,
     rules: usize,
@@ -24,11 +15,7 @@ pub(crate) fn generated_policy(
     progress: &mut dyn Progress,
 ) -> Result<Policy, Failure> {
     let mut recipe = Recipe::new(family, rules, seed);
-    recipe.config = GeneratorConfig {
-        rules,
-        seed,
-        ..USUAL
-    };
+    recipe.config = GeneratorConfig::benchmark(rules, seed);
     recipe.accept_fewer = true;
     generate(&recipe, progress).map_err(|error| Failure::usage(error.to_string()))
 }

@@ -190,7 +190,7 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
         Some("trace" | "headers") => Ok(Kind::Trace),
         _ if from == Kind::Capture => Ok(Kind::Trace),
         _ => Err(
-            Failure::usage(format!("what should {} be?", source_name(path))).with_help(
+            Failure::usage(format!("what should be written to {}?", path.display())).with_help(
                 "say it with --to classbench, rules, ovs, trace or capture, or by the file's \
                  ending (.classbench, .rules, .flows, .trace, .pcap)",
             ),

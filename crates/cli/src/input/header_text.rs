@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use classyard::policy::PartId;
-use classyard::{FieldId, Policy, Schema, ValueFormat};
+use classyard::{Field, FieldId, Policy, Schema, ValueFormat};
 
 use super::did_you_mean;
 use crate::failure::Failure;
@@ -77,7 +77,7 @@ fn part_of(pairs: &[(&str, &str)], policy: &Policy) -> PartId {
 
 fn field(schema: &Arc<Schema>, name: &str) -> Result<FieldId, Failure> {
     schema.field_named(name).ok_or_else(|| {
-        let names: Vec<&str> = schema.fields().iter().map(|field| field.name()).collect();
+        let names: Vec<&str> = schema.fields().iter().map(Field::name).collect();
         let hint = did_you_mean(name, names.iter().copied());
         Failure::usage(format!("{} has no field `{name}`{hint}", schema.name()))
             .with_help(format!("its fields are {}", names.join(", ")))

@@ -138,7 +138,7 @@ pub(crate) fn count(text: &str) -> Result<usize, String> {
     let number: f64 = digits.parse().map_err(|_| expected())?;
     #[allow(clippy::cast_precision_loss)] // scale is at most a million
     let product = number * scale as f64;
-    if scale == 1 || product < 0.0 || product > 1e15 || product.fract() != 0.0 {
+    if scale == 1 || !(0.0..=1e15).contains(&product) || product.fract() != 0.0 {
         return Err(expected());
     }
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // checked above

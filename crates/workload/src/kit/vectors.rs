@@ -21,7 +21,7 @@
 //! rebuild = true                          # reorganise afterwards; optional
 //! probes = ["dport=80 proto=tcp -> 4, 7"]
 //! ```
-//! [`text`](super::text) says how lines are written.
+//! [`super::text`] says how lines are written.
 
 use std::fmt;
 use std::fs;

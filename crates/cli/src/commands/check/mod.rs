@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use classyard::policy::PartId;
-use classyard::{ENGINES, EngineSpec, Policy, PolicyTrace, RuleRef};
+use classyard::{ENGINES, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::Recipe;
@@ -306,7 +306,7 @@ fn read_expected(
     // The numbers in the file are positions: the first rule is 0 whatever ids
     // the rules have.
     let expected = trace.expected.unwrap_or_default().into_iter();
-    let expected: Vec<Option<usize>> = expected.map(|id| id.map(|id| id.index())).collect();
+    let expected: Vec<Option<usize>> = expected.map(|id| id.map(RuleId::index)).collect();
     if let Some(number) = expected.iter().flatten().find(|&&at| at >= policy.len()) {
         return Err(Failure::usage(format!(
             "{source} expects rule {number}, but there are only {}",

@@ -12,6 +12,10 @@ const ENOUGH: f64 = 0.25;
 /// [`LONG`].
 const LEAST: usize = 3;
 
+/// Passes that are made at most: so many of a short trace are enough, however
+/// quick they are.
+const MOST: usize = 1000;
+
 /// A first pass that took this long, in seconds, is not repeated.
 const LONG: f64 = 2.0;
 
@@ -88,12 +92,12 @@ impl Lookups {
             .map(|found| vec![Winner::MISS; found.len()])
             .collect();
         let wanted = repeat.map(|repeat| repeat as usize);
+        let mut spent = 0.0;
         loop {
             let passes = lookups.seconds.len();
-            let spent: f64 = lookups.seconds.iter().sum();
             let enough = match wanted {
                 Some(wanted) => passes >= wanted,
-                None => passes >= LEAST && spent >= ENOUGH,
+                None => passes >= MOST || (passes >= LEAST && spent >= ENOUGH),
             };
             if enough || total == 0 {
                 return lookups;
@@ -110,7 +114,9 @@ impl Lookups {
                     classifier.classify_batch(keys, winners, &mut scratch);
                 }
             }
-            lookups.seconds.push(began.elapsed().as_secs_f64());
+            let seconds = began.elapsed().as_secs_f64();
+            spent += seconds;
+            lookups.seconds.push(seconds);
         }
     }
 

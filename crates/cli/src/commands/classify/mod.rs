@@ -8,9 +8,9 @@ use std::time::Instant;
 use classyard::{EngineSpec, Limits, Policy};
 
 use crate::failure::Failure;
-use crate::input::engine;
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::RulesArgs;
+use crate::input::{engine, is_dash};
 use crate::output::{OutputArgs, raw_stdout};
 use crate::talk::Talk;
 
@@ -120,15 +120,13 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     drop(progress);
     let build_seconds = began.elapsed().as_secs_f64();
 
-    let lookups = Lookups::run(
-        &classifier,
-        &headers.trace,
-        args.repeat,
-        &mut talk.progress(),
-    );
+    // Where only the winners are wanted, nothing is timed.
+    let only_winners = args.winners.as_deref().is_some_and(is_dash);
+    let repeat = if only_winners { Some(0) } else { args.repeat };
+    let lookups = Lookups::run(&classifier, &headers.trace, repeat, &mut talk.progress());
     if let Some(path) = &args.winners {
         write_winners(path, &rules.policy, &headers, &lookups)?;
-        if crate::input::is_dash(path) {
+        if is_dash(path) {
             return Ok(());
         }
     }
@@ -158,7 +156,7 @@ fn write_winners(
     headers: &Headers,
     lookups: &Lookups,
 ) -> Result<(), Failure> {
-    if crate::input::is_dash(path) {
+    if is_dash(path) {
         let mut out = raw_stdout();
         write_lines(&mut out, policy, headers, lookups)?;
         return Ok(out.flush()?);

@@ -622,10 +622,12 @@ impl ClassifyReport {
                 Some(name) => format!("{} {name}", rule.rule),
                 None => rule.rule.to_string(),
             });
-        let mut text = format!("{summary}\n{}", style::listed(shown));
-        if *count > NEVER_HIT_SHOWN {
-            text.push_str(&paint(DIM, " and so on; --all lists them"));
-        }
+        let more = if *count > NEVER_HIT_SHOWN {
+            paint(DIM, ", the first of them here; --all lists all")
+        } else {
+            String::new()
+        };
+        let text = format!("{summary}{more}\n{}", style::listed(shown));
         fact(out, "Never hit", text)
     }
 }

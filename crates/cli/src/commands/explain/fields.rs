@@ -34,6 +34,15 @@ pub(crate) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
     schema.field_ids().filter(|id| !admits(id)).collect()
 }
 
+/// How far the header's value is from what a rule admits: the bits from the
+/// first that differs on.
+pub(crate) fn distance(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> u32 {
+    let (low, high) = rule.ends(id);
+    let found = header[id.index()];
+    let bits = |end: u128| 128 - (found ^ end).leading_zeros();
+    bits(low).min(bits(high))
+}
+
 /// A field of the header beside the rule's demand.
 pub(crate) fn compare(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> Compared {
     let field = rule.schema().field(id);

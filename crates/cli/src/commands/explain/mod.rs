@@ -241,7 +241,8 @@ fn matching<'a>(part: &'a RuleSet, key: &[u64]) -> Vec<RuleRef<'a>> {
 }
 
 /// Rules that would have won but for a few fields: those that fewest fields
-/// refuse first; among them those that most fields agree with, then the best.
+/// refuse first; among them those that most fields agree with, then those whose
+/// values are nearest, then the best.
 fn near_misses<'a>(
     part: &'a RuleSet,
     header: &[u128],
@@ -252,17 +253,23 @@ fn near_misses<'a>(
         return Vec::new();
     }
     let better = part.iter().filter(|rule| rule.winner().beats(winner));
-    type Score = (usize, Reverse<usize>, u64);
+    type Score = (usize, Reverse<usize>, u32, u64);
     let mut scored: Vec<(Score, RuleRef<'a>)> = better
         .map(|rule| {
-            let refused = fields::refused(&rule, header).len();
+            let refusing = fields::refused(&rule, header);
+            let distances = refusing
+                .iter()
+                .map(|&id| fields::distance(&rule, id, header));
+            let distance = distances.sum();
+            let refused = refusing.len();
             let demands = rule
                 .fields()
                 .iter()
                 .filter(|&&it| it != FieldMatch::Any)
                 .count();
             let agreed = demands - refused;
-            ((refused, Reverse(agreed), rule.winner().rank()), rule)
+            let rank = rule.winner().rank();
+            ((refused, Reverse(agreed), distance, rank), rule)
         })
         .collect();
     let order = |a: &(Score, RuleRef<'_>), b: &(Score, RuleRef<'_>)| a.0.cmp(&b.0);

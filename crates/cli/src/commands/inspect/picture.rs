@@ -105,8 +105,8 @@ fn lengths(svg: &mut Svg, part: &PartReport, at: (f64, f64)) {
     }
     let largest = shares.iter().copied().fold(0.0, f64::max);
     let smallest = 1.0 / part.rules.max(1) as f64;
-    for (index, &share) in shares.iter().enumerate().filter(|(_, share)| **share > 0.0) {
-        let (source, destination) = (index as u32 % cells, index as u32 / cells);
+    for (index, &share) in (0_u32..).zip(&shares).filter(|(_, share)| **share > 0.0) {
+        let (source, destination) = (index % cells, index / cells);
         // Logarithmic: single rules still show beside a thousand.
         let depth = (share / smallest).ln() / (largest / smallest).ln().max(1e-9);
         let corner = (

@@ -18,11 +18,7 @@ const LIMITS: [usize; 14] = [1, 2, 4, 6, 8, 10, 15, 20, 25, 30, 40, 60, 80, 120]
 const REPEATS: usize = 3;
 
 /// The forms, and the option that limits collisions.
-const FORMS: [(&str, &str); 3] = [
-    ("tuplemerge:order=random", "c"),
-    ("tuplemerge", "c"),
-    ("tuplemerge-offline", "offline-c"),
-];
+const FORMS: [(&str, &str); 2] = [("tuplemerge", "c"), ("tuplemerge-offline", "offline-c")];
 
 pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
     let size = study

@@ -11,12 +11,12 @@ use crate::failure::Failure;
 use crate::output::stdout;
 use crate::output::table::{Side, Table};
 
-/// Rules in random order, as in [TM19] §IV.A, beside our own order and form.
+/// The paper's engines beside our variants of them.
 const ENGINES: [&str; 6] = [
     "tss",
     "tss:ports=off",
-    "tuplemerge:order=random",
     "tuplemerge",
+    "tuplemerge:order=worst-first",
     "tuplemerge-offline",
     "tuplemerge-vpp",
 ];

@@ -57,12 +57,13 @@
 //!   rules.
 //! - The order in which rules come decides which tables are made: a table made
 //!   for a specific rule does not fit a general one, but the other way round it
-//!   does. Building from a whole rule set therefore places the worst rules
-//!   first, since general rules tend to stand last; [TM19] §IV.A feeds rules in
-//!   random order (`order=random`). Over seven ClassBench sets of 1k to 64k
-//!   rules, worst-first gave 1.2 times the lookups per second of random and 1.8
-//!   times those of best-first (geometric means, November 2026; repeat with
-//!   `classyard bench --engines tuplemerge,tuplemerge:order=random`).
+//!   does. Rule lists have the specific rules first, so placing them in file
+//!   order makes twice the tables. Building shuffles them, always the same way,
+//!   as [TM19] §IV.A feeds them. `order=worst-first` makes still fewer tables
+//!   with longer chains: over the twelve built-in profiles its batch lookups
+//!   are 0.8 times as fast at 64k rules and 1.3 times at 256k, its updates 0.7
+//!   and 0.85 times (November 2026; `classyard bench --profiles all --sizes
+//!   64k,256k --updates -e tuplemerge,tuplemerge:order=worst-first`).
 //! - Bits are removed in proportion to a field's width; the paper says how many
 //!   for 32 bits only.
 //! - The paper calls the mean of two lengths without saying how it is rounded;
@@ -106,8 +107,8 @@ const OPTIONS: &[EngineOption] = &[
     },
     EngineOption {
         name: "order",
-        help: "order in which building places rules: worst-first, best-first or random \
-               (default worst-first)",
+        help: "order in which building places rules: random, worst-first or best-first \
+               (default random)",
     },
     EngineOption {
         name: "rebuild",
@@ -176,7 +177,7 @@ fn build(
     let engine = variant.engine().name;
     let limit = options.number(engine, "c", ONLINE_LIMIT, 1..=65535)?;
     let offline_limit = options.number(engine, "offline-c", OFFLINE_LIMIT, 1..=65535)?;
-    let order = options.choice(engine, "order", &["worst-first", "best-first", "random"])?;
+    let order = options.choice(engine, "order", &["random", "worst-first", "best-first"])?;
     let rebuild = options.number(engine, "rebuild", 0, 0..=usize::MAX)?;
     let settings = Settings {
         variant,
@@ -261,11 +262,11 @@ impl<const W: usize> Placement<W> for TupleMerge {
         let mut ordered = entries.to_vec();
         match self.settings.order {
             "best-first" => ordered.sort_unstable_by_key(|&entry| space.entry(entry).rank),
-            "random" => shuffle(&mut ordered),
-            _ => {
+            "worst-first" => {
                 let worst = |&entry: &EntryIndex| std::cmp::Reverse(space.entry(entry).rank);
                 ordered.sort_unstable_by_key(worst);
             }
+            _ => shuffle(&mut ordered),
         }
         place_one_by_one(self, space, &ordered, progress)
     }

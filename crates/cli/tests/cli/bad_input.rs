@@ -1,0 +1,162 @@
+//! What is wrong with a file is said with line and column, and nothing is
+//! loaded unless asked for.
+
+use crate::support::{Folder, RULES, TRACE, example, run};
+
+const BAD: &str = "\
+schema ipv4-5tuple
+allow src=10.0.0.0/33 dport=80
+allow sprt=80
+allow dport=80
+drop src=10.0.0.0/8 dport=90-80
+";
+
+#[test]
+fn bad_rules_are_drawn_with_line_and_column() {
+    let folder = Folder::new();
+    let (rules, trace) = (folder.file("bad.rules", BAD), folder.file("trace", TRACE));
+    let run = run(&format!("classify -r {rules} -t {trace}")).exits(2);
+    assert_eq!(run.stdout, "");
+    for text in [
+        "bad.rules:2:20",
+        "bad.rules:3:7",
+        "bad.rules:5:27",
+        "2 | allow src=10.0.0.0/33 dport=80",
+        "  |                    ^^ expected a length of 0 to 32",
+        "unknown field `sprt`",
+        "bad.rules: 3 bad lines; nothing was loaded",
+        "use --skip-bad",
+    ] {
+        assert!(run.stderr.contains(text), "no {text:?} in:\n{}", run.stderr);
+    }
+}
+
+#[test]
+fn bad_lines_can_be_skipped_and_are_counted() {
+    let folder = Folder::new();
+    let (rules, trace) = (folder.file("bad.rules", BAD), folder.file("trace", TRACE));
+    let arguments = format!("classify -r {rules} -t {trace} --skip-bad --format json");
+    let kept = run(&arguments).exits(0);
+    let kept = kept
+        .complains("3 bad lines were skipped")
+        .complains("bad.rules:2:20: prefix length /33");
+    let report = kept.json();
+    assert_eq!(report["rules"]["count"], 1);
+    assert_eq!(report["rules"]["skipped"], 3);
+    // Quiet is quiet about that too, but not about errors.
+    run(&format!("{arguments} --quiet")).exits(0).silent();
+    run(&format!("classify -q -r {rules} -t {trace}"))
+        .exits(2)
+        .complains("nothing was loaded");
+}
+
+#[test]
+fn twenty_problems_are_shown_and_the_rest_counted() {
+    let folder = Folder::new();
+    let lines = "allow sprt=80\n".repeat(30);
+    let rules = folder.file("bad.rules", format!("schema ipv4-5tuple\n{lines}"));
+    let run = run(&format!("inspect {rules}")).exits(2);
+    assert_eq!(run.stderr.matches("unknown field").count(), 20);
+    let run = run.complains("10 problems more").complains("30 bad lines");
+    assert_eq!(run.stdout, "");
+}
+
+#[test]
+fn bad_headers_are_drawn_too() {
+    let folder = Folder::new();
+    let rules = folder.file("rules", RULES);
+    let trace = folder.file("trace", "1 2 3 80 6\n1 2 3 99999 6\n1 2\n");
+    let arguments = format!("classify -r {rules} -t {trace} --winners -");
+    let refused = run(&arguments).exits(2);
+    let refused = refused.complains("trace:2:7").complains("trace:3:");
+    assert_eq!(refused.stdout, "");
+    let kept = run(&format!("{arguments} --skip-bad")).exits(0);
+    assert_eq!(kept.complains("2 bad lines were skipped").stdout, "-\n");
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named() {
+    let folder = Folder::new();
+    let rules = folder.file("office.rules", RULES);
+    let missing = rules.replace("office.rules", "ofice.rules");
+    run(&format!("inspect {missing}"))
+        .exits(2)
+        .complains("ofice.rules: No such file")
+        .complains(&format!("did you mean `{rules}`?"));
+    let binary = folder.file("binary", b"allow\n\xff\xfe\x00");
+    run(&format!("inspect {binary}"))
+        .exits(2)
+        .complains("binary:2:1")
+        .complains("UTF-8");
+    let empty = folder.file("empty", "");
+    run(&format!("inspect {empty}"))
+        .exits(2)
+        .complains("no rule");
+    run(&format!("classify -r {rules} -c {rules}"))
+        .exits(2)
+        .complains("a text file");
+    run(&format!("classify -r {rules}"))
+        .exits(2)
+        .complains("nothing to classify");
+    run("classify --winners /nowhere/at/all")
+        .exits(2)
+        .complains("/nowhere/at/all: ");
+}
+
+#[test]
+fn limits_are_met_with_an_error() {
+    let rules = example("office.rules");
+    run(&format!("inspect {rules} --limit-rules 100"))
+        .exits(2)
+        .complains("more than 100 rules");
+    run(&format!("inspect {rules} --limit-rules 148")).exits(0);
+}
+
+#[test]
+fn a_wrong_schema_is_an_error() {
+    let folder = Folder::new();
+    let rules = folder.file("rules", RULES);
+    run(&format!("inspect {rules} --schema ipv6-5tuple"))
+        .exits(2)
+        .complains("schema");
+    run(&format!("inspect {rules} --schema ipv4-5tupel"))
+        .exits(2)
+        .complains("did you mean `ipv4-5tuple`?");
+    let own = folder.file(
+        "own.toml",
+        "name = \"own\"\n[[field]]\nname = \"a\"\nwidth = 8\nkind = \"exact\"\n",
+    );
+    let rules = folder.file("own.rules", "schema \"own.toml\"\nallow a=7\ndrop\n");
+    run(&format!("inspect {rules}"))
+        .exits(0)
+        .prints("2 rules of own");
+    let packets = example("office.pcap");
+    run(&format!("classify -r {rules} -c {packets}"))
+        .exits(2)
+        .complains("packets cannot be parsed into headers of the schema `own`");
+    let rules = folder.file("plain.rules", "allow a=7\ndrop\n");
+    run(&format!(
+        "inspect {rules} --rules-format rules --schema {own}"
+    ))
+    .exits(0);
+}
+
+#[test]
+fn bad_usage_suggests_what_was_meant() {
+    run("classify --engine tuplmerge")
+        .exits(2)
+        .complains("did you mean `tuplemerge`?");
+    run("classify --engine tuplemerge:d=1")
+        .exits(2)
+        .complains("has no option `d`");
+    run("classify --engine tuplemerge:c=0")
+        .exits(2)
+        .complains("c=0 is not a whole number");
+    run("classify --rules-format rulse")
+        .exits(2)
+        .complains("did you mean `rules`?");
+    run("clasify").exits(2).complains("classify");
+    run("classify --nonsense").exits(2).complains("--nonsense");
+    run("classify --repeat 0").exits(2);
+    run("").exits(2).complains("Usage");
+}

@@ -1,0 +1,148 @@
+//! `explain` says why.
+
+use crate::support::{Folder, RULES, TRACE, example, run, run_with};
+
+fn explain(header: &str, more: &[&str]) -> serde_json::Value {
+    let mut arguments = vec!["explain", "--format", "json", "--header", header];
+    arguments.extend(more);
+    run_with(&arguments, &[]).exits(0).json()
+}
+
+#[test]
+fn without_arguments_it_explains_a_header_of_the_example() {
+    let run = run("explain").exits(0).silent();
+    for text in [
+        "www-https",
+        "Why it matches",
+        "Matching rules, best first: 4",
+        "Better rules that came closest",
+        "The answer depends on",
+    ] {
+        assert!(run.stdout.contains(text), "no {text:?} in:\n{}", run.stdout);
+    }
+}
+
+#[test]
+fn every_matching_rule_is_listed_in_order() {
+    let report = explain(
+        "src=10.20.1.11 dst=10.20.2.10 sport=40123 dport=443 proto=tcp",
+        &[],
+    );
+    let rules = report["matches"].as_array().unwrap().iter();
+    let rules: Vec<u64> = rules.map(|rule| rule["rule"].as_u64().unwrap()).collect();
+    assert_eq!(rules, [97, 105, 141, 147]);
+    assert_eq!(report["winner"]["name"], "www-https");
+    let decided = report["decided"].as_array().unwrap().iter();
+    let decided: Vec<&str> = decided.map(|row| row["field"].as_str().unwrap()).collect();
+    assert_eq!(decided, ["dst", "sport", "dport", "proto"]);
+    assert_eq!(report["decided"][1]["match"], "1024-65535");
+    assert_eq!(report["depends_on"]["of"], 104);
+    let lookup = &report["lookup"];
+    assert_eq!(lookup["engine"], "tuplemerge");
+    let (looked, tables) = (&lookup["tables_looked_at"], &lookup["tables"]);
+    assert!(looked.as_u64().unwrap() <= tables.as_u64().unwrap());
+}
+
+#[test]
+fn near_misses_say_which_field_refused() {
+    let header = "src=10.20.1.12 dst=10.20.2.22 sport=40000 dport=22 proto=tcp";
+    let report = explain(header, &["--near", "1"]);
+    assert_eq!(report["winner"]["name"], "ssh-others");
+    let near = &report["near"][0];
+    assert_eq!(near["name"], "ssh-admin");
+    assert_eq!(near["refused"][0]["field"], "src");
+    assert_eq!(near["refused"][0]["match"], "10.20.1.11");
+    assert_eq!(
+        explain(header, &["--near", "0"])["near"]
+            .as_array()
+            .unwrap()
+            .len(),
+        0
+    );
+}
+
+#[test]
+fn engines_agree_on_the_winner_and_show_their_tables() {
+    for engine in [
+        "linear",
+        "tss",
+        "tuplemerge",
+        "tuplemerge-offline",
+        "tuplemerge-vpp",
+    ] {
+        let header = "src=2001:db8:20:1::11 dst=2001:db8:20:2::10 dport=443 sport=50000 proto=tcp";
+        let report = explain(header, &["--engine", engine]);
+        assert_eq!(report["winner"]["name"], "www6-https", "{engine}");
+        assert_eq!(report["header"]["schema"], "ipv6-5tuple");
+        let probes = report["lookup"]["probes"].as_array().unwrap();
+        let found = probes.iter().filter(|probe| probe["found"] == 99 + 2);
+        assert_eq!(found.count(), 1, "{engine}");
+    }
+}
+
+#[test]
+fn a_miss_is_explained_as_well() {
+    let folder = Folder::new();
+    let rules = folder.file("rules", RULES);
+    let header = "src=11.0.0.1 dport=80 proto=tcp";
+    let run = run_with(&["explain", "-r", &rules, "--header", header], &[]).exits(0);
+    let run = run
+        .prints("none: no rule matches")
+        .prints("src 11.0.0.1 is not 10.0.0.0/8");
+    run.complains("not given, so taken for 0: dst, sport");
+}
+
+#[test]
+fn packets_and_headers_are_found_by_number() {
+    let (rules, packets) = (example("office.rules"), example("office.pcap"));
+    let whole = format!("explain -r {rules} -c {packets}");
+    // The first frame is fe80::1 > ff02::16, ICMPv6.
+    let first = run(&format!("{whole} --packet 1 --format json"))
+        .exits(0)
+        .json();
+    assert_eq!(first["header"]["fields"][0]["value"], "fe80::1");
+    assert_eq!(first["winner"]["name"], "mld-report");
+    run(&format!("{whole} --packet 1989"))
+        .exits(2)
+        .complains("it has 1988");
+    let arp = std::fs::read_to_string(example("office.headers.csv")).unwrap();
+    let arp = arp
+        .lines()
+        .skip(1)
+        .position(|line| line.contains(",arp,"))
+        .unwrap();
+    run(&format!("{whole} --packet {}", arp + 1))
+        .exits(2)
+        .complains("it is arp");
+    let folder = Folder::new();
+    let (rules, trace) = (folder.file("rules", RULES), folder.file("trace", TRACE));
+    let whole = format!("explain -r {rules} -t {trace} --format csv");
+    let run_line = |line: u32| run(&format!("{whole} --line {line}"));
+    assert_eq!(
+        run_line(1).exits(0).lines()[1],
+        "0,0,web,allow,3,src=10.0.0.0/8 dport=80 proto=tcp"
+    );
+    assert_eq!(run_line(3).exits(0).lines().len(), 1);
+    run_line(5).exits(2).complains("it has 4");
+}
+
+#[test]
+fn bad_headers_are_refused() {
+    for (header, message) in [
+        ("srx=1", "did you mean `src`?"),
+        ("dport=70000", "does not fit in 16 bits"),
+        ("src=10.0.0.300", "no value of the field"),
+        ("dport", "is no header"),
+        ("dport=1 dport=2", "says `dport` twice"),
+    ] {
+        run_with(&["explain", "--header", header], &[])
+            .exits(2)
+            .complains(message);
+    }
+    let rules = example("office.rules");
+    run(&format!("explain -r {rules}"))
+        .exits(2)
+        .complains("no header to explain");
+    run("explain --packet 0").exits(2);
+    run("explain --line 1").exits(2);
+}

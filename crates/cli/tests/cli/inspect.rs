@@ -1,0 +1,133 @@
+//! `inspect` counts and draws.
+
+use crate::support::{Folder, example, run};
+
+#[test]
+fn the_example_is_counted() {
+    let report = run("inspect --format json").exits(0).silent().json();
+    assert_eq!(report["rules"], 148);
+    assert_eq!(report["schema"], "dual-5tuple");
+    let actions = report["actions"].as_array().unwrap();
+    assert_eq!(actions[0]["action"], "allow");
+    assert_eq!(actions[0]["rules"], 80);
+    assert_eq!(report["shadowed"]["examined"], 148);
+    let parts = report["parts"].as_array().unwrap();
+    assert_eq!(
+        (&parts[0]["rules"], &parts[1]["rules"]),
+        (&100.into(), &54.into())
+    );
+    for part in parts {
+        assert_eq!(part["overlaps"]["exact"], true);
+        assert!(part["tuples"].as_u64().unwrap() > 30);
+        assert!(part["matches"].as_f64().unwrap() > 1.0);
+        let shares = part["protocols"].as_array().unwrap().iter();
+        let sum: f64 = shares.map(|row| row["share"].as_f64().unwrap()).sum();
+        assert!((sum - 1.0).abs() < 1e-9, "{sum}");
+    }
+    assert_eq!(
+        report["engines"].as_array().unwrap().len(),
+        classyard::ENGINES.len()
+    );
+    run("inspect")
+        .exits(0)
+        .prints("prefix lengths")
+        .prints("Overlaps");
+    run("inspect --format csv")
+        .exits(0)
+        .prints("ipv6-5tuple,rules,,54");
+}
+
+#[test]
+fn shadowed_rules_are_found() {
+    let folder = Folder::new();
+    let rules = folder.file(
+        "rules",
+        "schema ipv4-5tuple\n\
+         allow src=10.0.0.0/8 name=wide\n\
+         drop src=10.1.0.0/16 dport=80 name=hidden\n\
+         allow src=10.0.0.0/8 name=again\n\
+         drop src=11.0.0.0/8\n",
+    );
+    let report = run(&format!("inspect {rules} --format json --no-engines"))
+        .exits(0)
+        .json();
+    let shadowed = &report["shadowed"];
+    assert_eq!(shadowed["shadowed"], 2);
+    assert_eq!(shadowed["duplicates"], 1);
+    assert_eq!(shadowed["other_action"], 1);
+    assert_eq!(shadowed["rules"][0]["rule"], 1);
+    assert_eq!(shadowed["rules"][0]["by"], 0);
+    run(&format!("inspect {rules}"))
+        .exits(0)
+        .prints("allow instead of drop")
+        .prints("duplicate");
+}
+
+#[test]
+fn pictures_are_whole_and_stand_alone() {
+    let folder = Folder::new();
+    for (name, flags) in [
+        ("example", String::new()),
+        ("flows", {
+            let file = folder.path("flows.rules");
+            run(&format!("generate --family openflow15 -n 50 -o {file} -q")).exits(0);
+            file
+        }),
+    ] {
+        let picture = folder.path("picture.svg");
+        run(&format!("inspect {flags} --svg {picture} --no-engines"))
+            .exits(0)
+            .complains("picture written");
+        let svg = folder.read("picture.svg");
+        assert!(svg.starts_with("<svg xmlns="), "{name}");
+        assert!(svg.ends_with("</svg>\n"), "{name}");
+        assert_eq!(svg.matches("<text").count(), svg.matches("</text>").count());
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
+        assert_eq!(
+            svg.matches("http").count(),
+            1,
+            "only the name space: {name}"
+        );
+    }
+    run("inspect --svg -")
+        .exits(2)
+        .complains("a file of its own");
+}
+
+#[test]
+fn a_set_is_like_itself_and_less_like_another() {
+    let folder = Folder::new();
+    let (one, two) = (folder.path("one"), folder.path("two"));
+    run(&format!("generate -p acl1 -n 300 -o {one} -q")).exits(0);
+    run(&format!("generate -p fw1 -n 300 -o {two} -q")).exits(0);
+    let distances = |other: &str| {
+        let report = run(&format!("inspect {one} --against {other} --format json"));
+        let report = report.exits(0).json();
+        let rows = report["parts"][0]["distances"].as_array().unwrap().clone();
+        rows.iter()
+            .map(|row| row["distance"].as_f64().unwrap())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(distances(&one), [0.0, 0.0, 0.0]);
+    assert!(distances(&two).iter().all(|distance| *distance > 0.0));
+    run(&format!("inspect {one} --against {two}"))
+        .exits(0)
+        .prints("matches per header");
+    let flows = folder.path("flows.rules");
+    run(&format!("generate --family openflow15 -n 50 -o {flows} -q")).exits(0);
+    run(&format!("inspect {one} --against {flows}"))
+        .exits(2)
+        .complains("nothing to compare");
+}
+
+#[test]
+fn empty_sets_are_no_trouble() {
+    let folder = Folder::new();
+    let rules = folder.file("empty.rules", "schema ipv4-5tuple\n");
+    let picture = folder.path("empty.svg");
+    run(&format!("inspect {rules} --svg {picture}"))
+        .exits(0)
+        .prints("0 rules");
+    let rules = example("office.rules");
+    run(&format!("inspect {rules} --headers 10")).exits(0);
+}

@@ -1,0 +1,13 @@
+//! The command line from end to end: the program is run as a user runs it.
+
+#![allow(clippy::print_stderr)] // skipped tests say so
+
+mod bad_input;
+mod check;
+mod classify;
+mod convert;
+mod explain;
+mod generate;
+mod inspect;
+mod manners;
+mod support;

@@ -1,0 +1,193 @@
+//! Running the program, and files for it.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::Value;
+
+/// What a run left behind.
+pub(crate) struct Run {
+    pub(crate) code: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    /// Fails the test unless the exit code is this one.
+    #[track_caller]
+    pub(crate) fn exits(self, code: i32) -> Run {
+        assert_eq!(
+            self.code, code,
+            "stdout:\n{}\nstderr:\n{}",
+            self.stdout, self.stderr
+        );
+        self
+    }
+
+    /// Fails the test unless standard error has this text.
+    #[track_caller]
+    pub(crate) fn complains(self, text: &str) -> Run {
+        assert!(
+            self.stderr.contains(text),
+            "no {text:?} in:\n{}",
+            self.stderr
+        );
+        self
+    }
+
+    /// Fails the test unless standard output has this text.
+    #[track_caller]
+    pub(crate) fn prints(self, text: &str) -> Run {
+        assert!(
+            self.stdout.contains(text),
+            "no {text:?} in:\n{}",
+            self.stdout
+        );
+        self
+    }
+
+    /// Fails the test if anything was said on standard error.
+    #[track_caller]
+    pub(crate) fn silent(self) -> Run {
+        assert_eq!(self.stderr, "");
+        self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| {
+            panic!("{error} in:\n{}", self.stdout);
+        })
+    }
+
+    /// The lines of standard output.
+    pub(crate) fn lines(&self) -> Vec<&str> {
+        self.stdout.lines().collect()
+    }
+}
+
+/// The program, ready for arguments.
+pub(crate) fn program() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_classyard"));
+    command
+        .env_remove("CLICOLOR_FORCE")
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::null());
+    command
+}
+
+/// Runs the program with arguments that are parted by spaces.
+pub(crate) fn run(arguments: &str) -> Run {
+    run_with(&words(arguments), &[])
+}
+
+/// Runs the program with bytes on standard input.
+pub(crate) fn run_with(arguments: &[&str], input: &[u8]) -> Run {
+    let mut command = program();
+    command
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let mut stdin = child.stdin.take().expect("it was asked for");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || {
+        // A program that needs no more input may have closed it.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("the program ends");
+    writer.join().expect("writing does not panic");
+    Run {
+        code: output.status.code().expect("the program was not killed"),
+        stdout: String::from_utf8(output.stdout).expect("output is text"),
+        stderr: String::from_utf8(output.stderr).expect("messages are text"),
+    }
+}
+
+/// Arguments that are parted by spaces.
+pub(crate) fn words(arguments: &str) -> Vec<&str> {
+    arguments.split_ascii_whitespace().collect()
+}
+
+/// A folder of its own for each test, removed in the end.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// An empty folder.
+    pub(crate) fn new() -> Folder {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("classyard-cli-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).expect("the folder can be made");
+        Folder(path)
+    }
+
+    /// Writes a file; its path as text without spaces.
+    pub(crate) fn file(&self, name: &str, contents: impl AsRef<[u8]>) -> String {
+        fs::write(self.0.join(name), contents).expect("the file can be written");
+        self.path(name)
+    }
+
+    /// The path of a file.
+    pub(crate) fn path(&self, name: &str) -> String {
+        let path = self.0.join(name);
+        path.to_str().expect("the path is text").to_owned()
+    }
+
+    /// Reads a file.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.0.join(name)).expect("the file was written")
+    }
+
+    /// Whether there is a file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.join(name).exists()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left-overs in a folder for them do no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A file of the example.
+pub(crate) fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/capture");
+    path.join(name)
+        .to_str()
+        .expect("the path is text")
+        .to_owned()
+}
+
+/// ClassBench's files that may be at hand: the nearest `shared/classbench`
+/// above this crate.
+pub(crate) fn classbench() -> Option<PathBuf> {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .map(|folder| folder.join("shared/classbench"))
+        .find(|folder| folder.is_dir())
+}
+
+/// Three rules, a trace of four headers and their winners.
+pub(crate) const RULES: &str = "\
+schema ipv4-5tuple
+allow src=10.0.0.0/8 dport=80 proto=tcp name=web
+drop src=10.1.0.0/16
+log dport=1000-2000
+";
+
+/// Headers for [`RULES`]; rule 0, rule 1, none, rule 2 win.
+pub(crate) const TRACE: &str = "\
+167837697 1 5 80 6
+167837697 1 5 81 6
+1 2 3 80 6
+1 2 3 1500 17
+";
