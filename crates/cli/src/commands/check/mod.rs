@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use classyard::policy::PartId;
-use classyard::{ENGINES, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
+use classyard::{BATCH, ENGINES, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::Recipe;
@@ -119,7 +119,7 @@ pub(crate) struct Args {
     updates: usize,
 
     /// How many headers to look up after each transaction
-    #[arg(long, value_name = "N", value_parser = count, default_value = "64")]
+    #[arg(long, value_name = "N", value_parser = count, default_value = "16")]
     headers_per_update: usize,
 
     /// Where the random numbers begin
@@ -129,6 +129,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
 }
+
+/// Headers that are looked up again and again while rules change.
+const SAMPLE: usize = 4096;
 
 /// Headers drawn where none are given.
 const HEADERS: usize = 20_000;
@@ -174,20 +177,39 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
 fn check(args: &Args, case: Case, subjects: &[Subject], talk: Talk) -> CaseReport {
     let options = collider::Options {
         seed: args.seed,
-        updates: args.updates,
-        headers_per_update: args.headers_per_update,
         ..collider::Options::default()
     };
     let began = Instant::now();
-    let report: CollisionReport = collide(
+    let mut reports: Vec<CollisionReport> = vec![collide(
         &case.policy,
         &case.trace,
         case.expected.as_deref(),
         subjects,
         &options,
         &mut talk.progress(),
-    );
-    for skip in &report.skips {
+    )];
+    if args.updates > 0 && reports[0].collision.is_none() {
+        // After each change, a few headers in smaller batches, since a slow
+        // engine would take all the time otherwise.
+        let options = collider::Options {
+            batch: args.headers_per_update.clamp(1, BATCH),
+            updates: args.updates,
+            headers_per_update: args.headers_per_update,
+            ..options
+        };
+        let sample = sample(&case.policy, &case.trace, SAMPLE);
+        let mut progress = talk.progress();
+        let updated = collide(
+            &case.policy,
+            &sample,
+            None,
+            subjects,
+            &options,
+            &mut progress,
+        );
+        reports.push(updated);
+    }
+    for skip in reports.iter().flat_map(|report| &report.skips) {
         talk.warn(&format!("{}: {skip}", case.name));
     }
     let mut repeat = format!("classyard check {}", case.flags);
@@ -202,7 +224,17 @@ fn check(args: &Args, case: Case, subjects: &[Subject], talk: Talk) -> CaseRepor
         args.seed,
         args.engines.join(",")
     ));
-    CaseReport::new(case.name, &case.policy, &report, began.elapsed(), repeat)
+    CaseReport::new(&case, &reports, began.elapsed(), repeat)
+}
+
+/// Headers from all over a trace, at most so many.
+fn sample(policy: &Policy, trace: &PolicyTrace, most: usize) -> PolicyTrace {
+    let stride = trace.len().div_ceil(most).max(1);
+    let mut sample = PolicyTrace::new(policy.schemas());
+    for (part, key) in trace.iter().step_by(stride) {
+        sample.push_key(part, key);
+    }
+    sample
 }
 
 /// The engines by their specifications.

@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use classyard::{EngineSpec, Policy};
+use classyard::EngineSpec;
 use classyard_workload::kit::Skip;
 use classyard_workload::kit::collider::{CollisionReport, Counters};
 use serde::Serialize;
 
+use super::Case;
 use crate::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, paint, seconds};
 use crate::output::table::{Side, Table, fact};
 use crate::output::{Report, csv, join};
@@ -99,30 +100,40 @@ impl CheckReport {
 }
 
 impl CaseReport {
-    /// What came of a case.
+    /// What came of a case: of comparing headers and, if there are two reports,
+    /// of changing rules.
     pub(super) fn new(
-        name: String,
-        policy: &Policy,
-        report: &CollisionReport,
+        case: &Case,
+        reports: &[CollisionReport],
         took: Duration,
         repeat: String,
     ) -> CaseReport {
-        let engines = report.engines.iter().map(|engine| EngineReport {
+        let engines = reports.iter().take(1).flat_map(|report| &report.engines);
+        let engines = engines.map(|engine| EngineReport {
             engine: engine.subject.clone(),
             tables: engine.parts.iter().map(|part| part.tables).sum(),
             bytes: engine.parts.iter().map(classyard::Stats::bytes).sum(),
         });
+        let mut collisions = reports
+            .iter()
+            .filter_map(|report| report.collision.as_ref());
+        let compared = reports.iter().map(|report| Compared::new(&report.counters));
+        let disagreement = collisions.next().map(ToString::to_string);
         CaseReport {
-            name,
-            schema: policy.name().to_owned(),
-            rules: policy.len(),
-            headers: report.counters.headers,
-            equal: report.collision.is_none(),
+            name: case.name.clone(),
+            schema: case.policy.name().to_owned(),
+            rules: case.policy.len(),
+            headers: case.trace.len(),
+            equal: disagreement.is_none(),
             seconds: took.as_secs_f64(),
             engines: engines.collect(),
-            compared: Compared::new(&report.counters),
-            skipped: report.skips.iter().map(Skipped::new).collect(),
-            disagreement: report.collision.as_ref().map(ToString::to_string),
+            compared: compared.fold(Compared::default(), |sum, report| sum.plus(&report)),
+            skipped: reports
+                .iter()
+                .flat_map(|report| &report.skips)
+                .map(Skipped::new)
+                .collect(),
+            disagreement,
             repeat,
         }
     }
