@@ -2,18 +2,24 @@
 
 use std::sync::{Arc, OnceLock};
 
-use classyard::{KeyVec, Limits, NoProgress, Priority, RuleId, RuleSet, Schema, Scratch, Winner};
-use classyard_workload::kit::Subject;
+use classyard::{
+    EngineSpec, KeyVec, Limits, NoProgress, Priority, RuleId, RuleSet, Schema, Scratch, Winner,
+};
 use classyard_workload::kit::differential::{
     Counters, Disagreement, Options, Question, Scenario, differential_with,
 };
 use classyard_workload::kit::oracle::Oracle;
 use classyard_workload::kit::random::{ByteDice, Dice, RuleMaker, draw_header, random_schema};
+use classyard_workload::kit::{Subject, variant_specs};
 
-/// All engines, with defaults and with other options.
-fn subjects() -> &'static [Subject] {
-    static SUBJECTS: OnceLock<Vec<Subject>> = OnceLock::new();
-    SUBJECTS.get_or_init(Subject::variants)
+/// All engines with their defaults, and one with another setting: more would
+/// slow every run down.
+fn subjects(dice: &mut dyn Dice) -> Vec<Subject> {
+    static SPECS: OnceLock<Vec<EngineSpec>> = OnceLock::new();
+    let variants = SPECS.get_or_init(variant_specs);
+    let mut subjects = Subject::engines();
+    subjects.push(Subject::from(dice.pick(variants).clone()));
+    subjects
 }
 
 fn schema(dice: &mut dyn Dice) -> Arc<Schema> {
@@ -34,25 +40,27 @@ fn rules(schema: &Arc<Schema>, most: usize, dice: &mut dyn Dice) -> RuleSet {
 /// A stream of updates with checks in between, for as long as there are bytes.
 pub(crate) fn stream(data: &[u8]) {
     let mut dice = ByteDice::new(data);
+    let subjects = subjects(&mut dice);
     let schema = schema(&mut dice);
     let start = rules(&schema, 20, &mut dice);
     let options = Options {
-        updates: 500,
+        updates: 200,
         rules: 20,
         limit: 30,
         check_every: 2,
         headers: 12,
-        masked: 3,
+        masked: 4,
+        flips: 0,
         build_every: 6,
         minimise: false,
         ..Options::default()
     };
-    let outcome = differential_with(subjects(), &start, &options, &mut dice, &mut NoProgress);
+    let outcome = differential_with(&subjects, &start, &options, &mut dice, &mut NoProgress);
     if let Some(found) = outcome.disagreement {
-        report(*found);
+        report(*found, &subjects);
     }
     for skip in outcome.skips {
-        let subject = subjects().iter().find(|s| s.name() == skip.subject);
+        let subject = subjects.iter().find(|s| s.name() == skip.subject);
         assert!(subject.is_some_and(|s| !s.is_dynamic()), "{skip}");
     }
 }
@@ -61,12 +69,13 @@ pub(crate) fn stream(data: &[u8]) {
 pub(crate) fn masks(data: &[u8]) {
     let mut dice = ByteDice::new(data);
     let dice: &mut dyn Dice = &mut dice;
+    let subjects = subjects(dice);
     let schema = schema(dice);
     let rules = rules(&schema, 40, dice);
     let limits = Limits::default();
     let oracle = Oracle::new(&rules, &limits);
     let views = oracle.views();
-    let built = subjects().iter().filter_map(|subject| {
+    let built = subjects.iter().filter_map(|subject| {
         let built = subject.build(&rules, &limits, &mut NoProgress);
         assert!(built.is_ok() || !subject.is_dynamic(), "{subject:?}");
         Some((subject, built.ok()?))
@@ -93,26 +102,28 @@ pub(crate) fn masks(data: &[u8]) {
             keys,
             best,
             preset,
-            flips: Some(dice.word()),
+            flips: dice.one_in(16).then(|| dice.word()),
         };
         for (subject, classifier) in &built {
             let classifier = classifier.as_ref();
             let asked = question.ask(classifier, &oracle, &mut scratch, &mut counters);
             if let Err(finding) = asked {
-                report(Disagreement {
+                let scenario = Scenario {
+                    schema: Arc::clone(&schema),
+                    limits,
+                    initial: oracle.rules().cloned().collect(),
+                    history: Vec::new(),
+                    question: question.clone(),
+                };
+                let found = Disagreement {
                     subject: subject.name().to_owned(),
                     seed: 0,
                     step: 0,
                     finding,
-                    scenario: Scenario {
-                        schema: Arc::clone(&schema),
-                        limits,
-                        initial: oracle.rules().cloned().collect(),
-                        history: Vec::new(),
-                        question: question.clone(),
-                    },
+                    scenario,
                     minimal: false,
-                });
+                };
+                report(found, &subjects);
             }
         }
         if dice.spent() {
@@ -122,8 +133,8 @@ pub(crate) fn masks(data: &[u8]) {
 }
 
 /// Ends a target with what was found, made small.
-fn report(found: Disagreement) -> ! {
-    let subject = subjects().iter().find(|s| s.name() == found.subject);
+fn report(found: Disagreement, subjects: &[Subject]) -> ! {
+    let subject = subjects.iter().find(|s| s.name() == found.subject);
     let found = match subject {
         Some(subject) => found.minimised(subject, &mut NoProgress),
         None => found,

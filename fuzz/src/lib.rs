@@ -14,7 +14,10 @@
 
 use std::path::Path;
 
+use classyard_workload::formats::RuleFormat;
+
 mod engines;
+mod readers;
 
 /// A fuzz target.
 #[derive(Clone, Copy)]
@@ -39,6 +42,46 @@ pub const TARGETS: &[Target] = &[
         summary: "every engine's masks are right, for any rules and headers",
         run: masks,
     },
+    Target {
+        name: "classbench",
+        summary: "ClassBench filter sets: no panic, and what is read is written and read the same",
+        run: classbench,
+    },
+    Target {
+        name: "rules",
+        summary: "our rule format: no panic, and what is read is written and read the same",
+        run: rules,
+    },
+    Target {
+        name: "flows",
+        summary: "Open vSwitch flows: no panic when reading or writing",
+        run: flows,
+    },
+    Target {
+        name: "traces",
+        summary: "header traces: no panic, and what is read is written and read the same",
+        run: traces,
+    },
+    Target {
+        name: "schema_files",
+        summary: "schema files: no panic, and what is read is written and read the same",
+        run: schema_files,
+    },
+    Target {
+        name: "profiles",
+        summary: "profiles and seed files of the generator: no panic",
+        run: profiles,
+    },
+    Target {
+        name: "captures",
+        summary: "captures of any sort: no panic, bounded memory, headers only from packets",
+        run: captures,
+    },
+    Target {
+        name: "packets",
+        summary: "frames on every link type: no panic, values that fit their fields",
+        run: packets,
+    },
 ];
 
 /// All registered engines against the oracle: bytes choose the schema, rules,
@@ -51,6 +94,46 @@ pub fn engines(data: &[u8]) {
 /// headers and candidates.
 pub fn masks(data: &[u8]) {
     engines::masks(data);
+}
+
+/// Reads ClassBench filter sets.
+pub fn classbench(data: &[u8]) {
+    readers::rules(data, RuleFormat::Classbench, true);
+}
+
+/// Reads rules in our own format.
+pub fn rules(data: &[u8]) {
+    readers::rules(data, RuleFormat::Rules, true);
+}
+
+/// Reads Open vSwitch flows.
+pub fn flows(data: &[u8]) {
+    readers::rules(data, RuleFormat::Ovs, false);
+}
+
+/// Reads header traces.
+pub fn traces(data: &[u8]) {
+    readers::traces(data);
+}
+
+/// Reads schema files.
+pub fn schema_files(data: &[u8]) {
+    readers::schema_files(data);
+}
+
+/// Reads profiles and ClassBench seed files.
+pub fn profiles(data: &[u8]) {
+    readers::profiles(data);
+}
+
+/// Reads captures and parses their packets.
+pub fn captures(data: &[u8]) {
+    readers::captures(data);
+}
+
+/// Parses single frames.
+pub fn packets(data: &[u8]) {
+    readers::packets(data);
 }
 
 /// What a target's binary does when it is built without libFuzzer: replays the

@@ -17,6 +17,11 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 
+/// The plot's size, and the legend's width beside it.
+const WIDTH: u32 = 780;
+const HEIGHT: u32 = 500;
+const LEGEND: u32 = 230;
+
 /// One line: its name and its points.
 pub(crate) struct Series {
     pub(crate) name: String,
@@ -57,9 +62,10 @@ impl Chart<'_> {
         let x_range = bounds(self.log_x, &mut points().map(|p| p.0));
         let y_range = bounds(self.log_y, &mut points().map(|p| p.1));
 
-        let area = SVGBackend::new(path, (860, 520)).into_drawing_area();
+        let area = SVGBackend::new(path, (WIDTH + LEGEND, HEIGHT)).into_drawing_area();
         area.fill(&WHITE)?;
-        let mut chart = ChartBuilder::on(&area)
+        let (plot, legend) = area.split_horizontally(WIDTH);
+        let mut chart = ChartBuilder::on(&plot)
             .caption(self.title, ("sans-serif", 20))
             .margin(14)
             .x_label_area_size(46)
@@ -84,25 +90,19 @@ impl Chart<'_> {
             let scaled: Vec<(f64, f64)> = scaled.collect();
             // Lines beyond the number of colours are thinner, to tell them apart.
             let width = if index < COLOURS.len() { 2 } else { 1 };
-            chart
-                .draw_series(LineSeries::new(scaled.clone(), colour.stroke_width(width)))?
-                .label(one.name.clone())
-                .legend(move |(x, y)| {
-                    PathElement::new([(x, y), (x + 22, y)], colour.stroke_width(width + 1))
-                });
+            chart.draw_series(LineSeries::new(scaled.clone(), colour.stroke_width(width)))?;
             chart.draw_series(
                 scaled
                     .into_iter()
                     .map(|p| Circle::new(p, 3, colour.filled())),
             )?;
+            // The legend stands beside the plot, where it hides no line.
+            let y = 60 + 22 * i32::try_from(index)?;
+            let stroke = colour.stroke_width(width + 1);
+            legend.draw(&PathElement::new([(4, y), (28, y)], stroke))?;
+            let font = ("sans-serif", 13).into_font();
+            legend.draw(&Text::new(one.name.clone(), (34, y - 6), font))?;
         }
-        chart
-            .configure_series_labels()
-            .position(SeriesLabelPosition::UpperLeft)
-            .background_style(WHITE.mix(0.8))
-            .border_style(RGBColor(200, 200, 200))
-            .label_font(("sans-serif", 14))
-            .draw()?;
         area.present()?;
         Ok(())
     }

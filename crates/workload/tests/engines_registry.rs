@@ -216,13 +216,11 @@ fn names_every_engine(page: &str) {
 }
 
 #[test]
-#[ignore = "docs/choosing.md is not written yet; take this line away when it is"]
 fn the_page_on_choosing_names_every_engine() {
     names_every_engine("choosing.md");
 }
 
 #[test]
-#[ignore = "docs/papers.md is not written yet; take this line away when it is"]
 fn the_page_on_papers_names_every_engine() {
     names_every_engine("papers.md");
 }

@@ -9,7 +9,6 @@
 //! Agreement is cheap: a million headers take as long as looking them up. Only
 //! when two answers differ are all rules scanned, to say which is right.
 
-use std::fmt;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
@@ -17,7 +16,7 @@ use classyard::key::unpack;
 use classyard::policy::PartId;
 use classyard::{
     BATCH, BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, NoProgress, Policy,
-    PolicyTrace, Progress, RuleId, Scratch, Stats, UpdateError, Winner,
+    PolicyTrace, Progress, RuleId, Scratch, Winner,
 };
 
 use super::differential::{Disagreement, Question, Scenario, minimise};
@@ -26,6 +25,9 @@ use super::random::SeededDice;
 use super::{Skip, Subject, guarded, ring, text};
 
 mod overlay;
+mod report;
+
+pub use report::{Collision, CollisionReport, Counters, EngineReport, Lookup};
 
 use overlay::Overlay;
 
@@ -40,7 +42,8 @@ pub struct Options {
     pub single_every: usize,
     /// One header in so many is looked up with a mask; 0 for none.
     pub masked_every: usize,
-    /// The most masks that are proved right against all rules, one by one.
+    /// The most masks that are proved right against all rules, one by one;
+    /// fewer when there are many rules.
     pub proofs: usize,
     /// Whether every answer is held against the engine `linear`. Slow.
     pub oracle: bool,
@@ -63,207 +66,9 @@ impl Default for Options {
             proofs: 1000,
             oracle: false,
             updates: 0,
-            headers_per_update: 1000,
+            headers_per_update: BATCH,
             limits: Limits::default(),
         }
-    }
-}
-
-/// What an engine took part in.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineReport {
-    /// The engine's specification.
-    pub subject: String,
-    /// Counts and sizes, one for each part of the policy.
-    pub parts: Vec<Stats>,
-}
-
-/// How much was compared, over all engines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Counters {
-    /// Headers in the trace.
-    pub headers: usize,
-    /// Headers looked up in batches.
-    pub batch_lookups: usize,
-    /// Headers looked up singly.
-    pub single_lookups: usize,
-    /// Headers looked up with a mask.
-    pub masked_lookups: usize,
-    /// Masks that were proved right against all rules.
-    pub proofs: usize,
-    /// Answers that were held against the expected ones.
-    pub expected: usize,
-    /// Headers that match no rule.
-    pub misses: usize,
-    /// Transactions.
-    pub transactions: usize,
-    /// Changes in them.
-    pub changes: usize,
-}
-
-impl fmt::Display for Counters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let counts = [
-            ("headers", self.headers),
-            ("batch lookups", self.batch_lookups),
-            ("single lookups", self.single_lookups),
-            ("masked lookups", self.masked_lookups),
-            ("masks proved", self.proofs),
-            ("expected answers", self.expected),
-            ("misses", self.misses),
-            ("transactions", self.transactions),
-            ("changes", self.changes),
-        ];
-        let done = counts.into_iter().filter(|&(_, count)| count > 0);
-        for (index, (name, count)) in done.enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{count} {name}")?;
-        }
-        Ok(())
-    }
-}
-
-/// What came of a comparison.
-#[derive(Debug, Default)]
-pub struct CollisionReport {
-    /// The engines that took part, in order.
-    pub engines: Vec<EngineReport>,
-    /// How much was compared.
-    pub counters: Counters,
-    /// What did not take part, and why.
-    pub skips: Vec<Skip>,
-    /// The first disagreement, if there was one.
-    pub collision: Option<Box<Collision>>,
-    /// Whether the observer ended it early.
-    pub stopped: bool,
-}
-
-impl CollisionReport {
-    /// Whether nothing was wrong and nothing was left out.
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        self.collision.is_none() && self.skips.is_empty() && !self.stopped
-    }
-}
-
-/// How a disagreement showed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Lookup {
-    /// In a batch lookup.
-    Batch,
-    /// In a single lookup.
-    Single,
-    /// In a masked lookup.
-    Masked,
-    /// The mask of a masked lookup misses a bit: this header agrees on it, and
-    /// its winner is another.
-    Mask {
-        /// The mask, field by field.
-        mask: Vec<u128>,
-        /// The header.
-        escape: Vec<u128>,
-        /// Its winner.
-        winner: Winner,
-    },
-    /// The expected answer is another.
-    Expected,
-    /// The engine panicked.
-    Panic(String),
-    /// The engine refused a transaction that is right.
-    Refused(UpdateError),
-}
-
-/// A disagreement, with everything that is needed to repeat it.
-#[derive(Clone, Debug)]
-pub struct Collision {
-    /// How it showed.
-    pub lookup: Lookup,
-    /// The header's position in the trace, from 0.
-    pub index: usize,
-    /// The part of the policy that the header belongs to.
-    pub part: PartId,
-    /// The header.
-    pub header: Vec<u128>,
-    /// The first engine that is wrong, or the one that showed it.
-    pub subject: String,
-    /// Each engine's answer to the header in a batch of one.
-    pub answers: Vec<(String, Result<Winner, String>)>,
-    /// The answer that was expected, where there was a list.
-    pub expected: Option<Winner>,
-    /// The right answer, found by scanning all rules.
-    pub truth: Winner,
-    /// Changes that were made before.
-    pub changes: usize,
-    /// The seed of these changes.
-    pub seed: u64,
-    /// The rules that are named, each as text.
-    pub rules: Vec<(RuleId, String)>,
-    /// The header as text.
-    pub header_text: String,
-    /// A small scenario that shows the same, built afresh; `None` when the
-    /// wrong answer does not show then.
-    pub minimal: Option<Box<Disagreement>>,
-}
-
-impl fmt::Display for Collision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Collision {
-            index,
-            subject,
-            header_text,
-            truth,
-            changes,
-            seed,
-            ..
-        } = self;
-        let what = match &self.lookup {
-            Lookup::Batch => "a batch lookup is wrong",
-            Lookup::Single => "a single lookup is wrong",
-            Lookup::Masked => "a masked lookup is wrong",
-            Lookup::Mask { .. } => "a mask misses a bit",
-            Lookup::Expected => "the expected answer is another",
-            Lookup::Panic(_) => "panicked",
-            Lookup::Refused(_) => "refuses a transaction",
-        };
-        writeln!(f, "engine {subject}: {what}")?;
-        writeln!(f, "  header {index}: {header_text}")?;
-        match &self.lookup {
-            Lookup::Panic(message) => writeln!(f, "  message: {message}")?,
-            Lookup::Refused(error) => writeln!(f, "  error: {error}")?,
-            Lookup::Mask {
-                mask,
-                escape,
-                winner,
-            } => {
-                writeln!(f, "  mask, field by field: {mask:#x?}")?;
-                writeln!(
-                    f,
-                    "  header {escape:?} agrees on it; its winner is {winner:?}"
-                )?;
-            }
-            _ => {}
-        }
-        writeln!(f, "  right: {truth:?}")?;
-        if let Some(expected) = self.expected {
-            writeln!(f, "  expected: {expected:?}")?;
-        }
-        for (subject, answer) in &self.answers {
-            match answer {
-                Ok(winner) => writeln!(f, "  {subject}: {winner:?}")?,
-                Err(message) => writeln!(f, "  {subject}: panicked: {message}")?,
-            }
-        }
-        for (_, rule) in &self.rules {
-            writeln!(f, "  rule {rule}")?;
-        }
-        if *changes > 0 {
-            writeln!(f, "after {changes} random changes with seed {seed}")?;
-        }
-        if let Some(minimal) = &self.minimal {
-            write!(f, "made smaller:\n{minimal}")?;
-        }
-        Ok(())
     }
 }
 
@@ -437,7 +242,8 @@ impl<'a> Collider<'a> {
                 }
                 let rows = start..(start + chunk).min(keys);
                 done += rows.len();
-                let winners = self.compare_batches(part, rows.clone(), false)?;
+                let keys = self.trace.part(part);
+                let winners = self.compare_batches(part, keys, rows.clone(), 0, false)?;
                 self.report.counters.misses += winners.iter().filter(|w| w.is_miss()).count();
                 if let Some(expected) = expected {
                     self.compare_expected(part, rows.clone(), &winners, expected)?;
@@ -460,15 +266,18 @@ impl<'a> Collider<'a> {
         self.options.batch.max(1)
     }
 
-    /// Looks rows up with every engine, or every one that takes updates, and
-    /// returns the winners on which all agree. The rows begin with a batch.
+    /// Looks rows of some keys up with every engine, or every one that takes
+    /// updates, and returns the winners on which all agree. The rows begin
+    /// with a batch and end with one or with the keys, which begin at row
+    /// `offset` of the part's.
     fn compare_batches(
         &mut self,
         part: PartId,
+        keys: &KeyVec,
         rows: Range<usize>,
+        offset: usize,
         dynamic: bool,
     ) -> Result<Vec<Winner>, Stop> {
-        let keys = self.trace.part(part);
         let batch = self.batch();
         let mut reference: Option<(&Subject, Vec<Winner>)> = None;
         for seat in &self.seats {
@@ -483,8 +292,9 @@ impl<'a> Collider<'a> {
                 if let Err(message) = guarded(|| classifier.classify_batch(slice, winners, scratch))
                 {
                     let row = rows.start + number * batch;
-                    let place = Place { part, row };
                     let question = batch_question(keys, row, slice.len());
+                    let row = offset + row;
+                    let place = Place { part, row };
                     let lookup = Lookup::Panic(message);
                     return Err(self.found(lookup, place, seat.subject, None, question));
                 }
@@ -495,11 +305,9 @@ impl<'a> Collider<'a> {
                 continue;
             };
             if let Some(at) = winners.iter().zip(&found).position(|(a, b)| a != b) {
-                let place = Place {
-                    part,
-                    row: rows.start + at,
-                };
-                let truth = self.overlay.winner(part, keys.key(place.row));
+                let truth = self.overlay.winner(part, keys.key(rows.start + at));
+                let row = offset + rows.start + at;
+                let place = Place { part, row };
                 let wrong = if winners[at] == truth {
                     seat.subject
                 } else {
@@ -591,7 +399,7 @@ impl<'a> Collider<'a> {
             let lookup = match found {
                 Err(message) => Some(Lookup::Panic(message)),
                 Ok(found) if found != winner => Some(Lookup::Masked),
-                Ok(_) if self.report.counters.proofs >= self.options.proofs => None,
+                Ok(_) if self.report.counters.proofs >= self.proofs() => None,
                 Ok(_) => {
                     self.report.counters.proofs += 1;
                     self.refute(place, winner, &mask)
@@ -602,6 +410,12 @@ impl<'a> Collider<'a> {
             }
         }
         Ok(())
+    }
+
+    /// How many masks to prove right.
+    fn proofs(&self) -> usize {
+        let affordable = PROOF_WORK / self.policy.len().max(1);
+        self.options.proofs.min(affordable.max(10))
     }
 
     /// Tries to prove a masked lookup wrong, by all rules.
@@ -685,13 +499,11 @@ impl<'a> Collider<'a> {
             if keys.is_empty() {
                 continue;
             }
-            // Whole batches, so that slices need no copy.
-            let wanted = self.options.headers_per_update.max(1);
-            let count = keys.len().min(wanted.next_multiple_of(self.batch()));
+            let count = keys.len().min(self.options.headers_per_update.max(1));
             let latest = keys.len() - count;
             let start = self.report.counters.transactions * count % (latest + 1);
-            let start = start / self.batch() * self.batch();
-            let winners = self.compare_batches(part, start..start + count, true)?;
+            let some = ring(keys, start, count);
+            let winners = self.compare_batches(part, &some, 0..count, start, true)?;
             let stride = (count / SCANS).max(1);
             for (row, &winner) in (start..).zip(&winners).step_by(stride) {
                 if self.overlay.winner(part, keys.key(row)) != winner {
@@ -793,6 +605,10 @@ impl<'a> Collider<'a> {
         }))
     }
 }
+
+/// The most rules that all proofs of masks look at together: about a second's
+/// work.
+const PROOF_WORK: usize = 50_000_000;
 
 /// Answers that are held against a scan of all rules after each transaction.
 const SCANS: usize = 4;

@@ -61,6 +61,9 @@ pub struct Options {
     pub headers: usize,
     /// Masked lookups for each check.
     pub masked: usize,
+    /// How many of them are followed by lookups of headers that differ in bits
+    /// outside of the mask. (All masks are proved right by other means.)
+    pub flips: usize,
     /// Checks from one fresh build to the next.
     pub build_every: usize,
     /// Whether to make what is found small.
@@ -78,6 +81,7 @@ impl Default for Options {
             check_every: 10,
             headers: 64,
             masked: 24,
+            flips: 1,
             build_every: 4,
             minimise: true,
         }
@@ -523,7 +527,7 @@ impl<'a> Run<'a> {
                 keys: ring(&keys, row, 1),
                 best,
                 preset,
-                flips: (index == 0).then(|| dice.word()),
+                flips: (index < self.options.flips).then(|| dice.word()),
             };
             questions.push((question, vec![winner(row).or(best)]));
         }

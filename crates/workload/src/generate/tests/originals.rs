@@ -120,7 +120,7 @@ fn our_sets_are_like_the_originals() {
         };
         let [theirs, ours] = &comparison.summaries;
         // Two sets from one file differ by chance, the more the smaller they
-        // are: see `spread_beside_the_originals`.
+        // are.
         let close = |a: f64, b: f64, within: f64| a / b < within && b / a < within;
         let count = |a: usize, b: usize, within: f64| close(a as f64, b as f64, within);
         let within = if small { 1.25 } else { 1.12 };
@@ -138,111 +138,5 @@ fn our_sets_are_like_the_originals() {
         let [(_, lengths), (_, ports), (_, protocols)] = comparison.distances();
         assert!(lengths < if small { 0.3 } else { 0.12 }, "{comparison}");
         assert!(ports < 0.08 && protocols < 0.08, "{comparison}");
-    }
-}
-
-#[test]
-#[ignore = "prints tables for people; run with --ignored --nocapture"]
-fn tables_beside_the_originals() {
-    for (profile, name, original) in original_sets() {
-        let headers = 300_000_000 / original.len();
-        let headers = headers.min(20_000);
-        let theirs = Summary::of(&original, headers, 1);
-        for seed in 1..=3 {
-            let policy = ours(&profile, original.len(), seed);
-            let comparison = Comparison {
-                names: [name.clone(), format!("ours, {seed}")],
-                summaries: [theirs.clone(), Summary::of(&policy.parts()[0], headers, 1)],
-            };
-            eprintln!("{comparison}");
-        }
-    }
-}
-
-/// Where an original stands among many sets of ours: mean and standard
-/// deviation over seeds.
-#[test]
-#[ignore = "prints tables for people; run with --ignored --nocapture"]
-fn spread_beside_the_originals() {
-    for (profile, name, original) in original_sets() {
-        if original.len() > 20_000 {
-            continue;
-        }
-        let headers = (30_000_000 / original.len()).min(5_000);
-        let measure = |rules: &RuleSet| {
-            let s = Summary::of(rules, headers, 1);
-            [s.tuples, s.sources, s.destinations, s.address_pairs]
-                .map(|n| n as f64)
-                .into_iter()
-                .chain([s.matches])
-                .collect::<Vec<f64>>()
-        };
-        let theirs = measure(&original);
-        let seeds = 16;
-        let all: Vec<Vec<f64>> = (1..=seeds)
-            .map(|seed| measure(&ours(&profile, original.len(), seed).parts()[0]))
-            .collect();
-        eprintln!("{name}");
-        let names = ["tuples", "sources", "destinations", "pairs", "matches"];
-        for (i, what) in names.iter().enumerate() {
-            let mean = all.iter().map(|row| row[i]).sum::<f64>() / seeds as f64;
-            let variance = all.iter().map(|row| (row[i] - mean).powi(2)).sum::<f64>();
-            let deviation = (variance / (seeds - 1) as f64).sqrt();
-            eprintln!(
-                "  {what:13} original {:9.2}  ours {mean:9.2} ± {deviation:8.2}",
-                theirs[i]
-            );
-        }
-    }
-}
-
-/// How long a million rules take.
-#[test]
-#[ignore = "prints times for people; run with --ignored --nocapture"]
-fn a_million_rules() {
-    let mut done = std::collections::HashSet::new();
-    let originals = original_sets()
-        .into_iter()
-        .map(|(profile, name, _)| (profile, name));
-    let built_in = Profile::BUILT_IN.iter().map(|name| {
-        let profile = Profile::built_in(name).unwrap().clone();
-        (Arc::new(profile), format!("our {name}"))
-    });
-    for (profile, name) in originals.chain(built_in) {
-        if !done.insert(profile.parts().summary.clone() + profile.name()) {
-            continue;
-        }
-        let dual = Family::Dual {
-            profile: Arc::clone(&profile),
-            ipv6_share: 0.5,
-        };
-        for family in [
-            Family::Ipv4(Arc::clone(&profile)),
-            Family::Ipv6(profile),
-            dual,
-        ] {
-            let recipe = Recipe {
-                config: GeneratorConfig::benchmark(1_000_000, 1),
-                ..Recipe::new(family, 0, 0)
-            };
-            let start = std::time::Instant::now();
-            let policy = generate(&recipe, &mut NoProgress).unwrap();
-            let took = start.elapsed();
-            eprintln!("{name} {}: {} in {took:.2?}", policy.name(), policy.len());
-        }
-    }
-    for family in [
-        Family::OpenFlow15(Box::default()),
-        Family::OpenFlow15(Box::new(OpenFlowRules::consistent())),
-        Family::Schema(Schema::ipv4_5tuple(), RandomRules::default()),
-    ] {
-        let start = std::time::Instant::now();
-        let policy = generate(&Recipe::new(family, 1_000_000, 1), &mut NoProgress).unwrap();
-        eprintln!(
-            "{}: {} in {:.2?}",
-            policy.name(),
-            policy.len(),
-            start.elapsed()
-        );
     }
 }

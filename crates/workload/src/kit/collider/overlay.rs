@@ -32,14 +32,20 @@ impl<'a> Overlay<'a> {
 
     /// The rules of a part that are there now.
     fn iter(&self, part: PartId) -> impl Iterator<Item = RuleRef<'_>> {
+        let rules = self.policy.part(part).iter();
+        let kept = rules.filter(move |rule| self.is_untouched(part, rule.id()));
+        kept.chain(self.replaced(part))
+    }
+
+    /// Whether a rule of the policy stands as it is.
+    fn is_untouched(&self, part: PartId, id: RuleId) -> bool {
         let replaced = &self.replaced[part.index()];
-        let untouched = move |rule: &RuleRef<'_>| {
-            let id = rule.id();
-            (self.removed.is_empty() || !self.removed.contains(&id))
-                && (replaced.is_empty() || !replaced.contains_key(&id))
-        };
-        let kept = self.policy.part(part).iter().filter(untouched);
-        kept.chain(replaced.values().map(|rule| rule.view()))
+        (self.removed.is_empty() || !self.removed.contains(&id))
+            && (replaced.is_empty() || !replaced.contains_key(&id))
+    }
+
+    fn replaced(&self, part: PartId) -> impl Iterator<Item = RuleRef<'_>> {
+        self.replaced[part.index()].values().map(|rule| rule.view())
     }
 
     /// The same, to keep.
@@ -62,11 +68,15 @@ impl<'a> Overlay<'a> {
 
     /// The best rule that matches a key, by a scan.
     pub(super) fn winner(&self, part: PartId, key: &[u64]) -> Winner {
-        let better = |best: Winner, rule: RuleRef<'_>| {
-            let wins = rule.winner().beats(best) && rule.matches(key);
-            if wins { rule.winner() } else { best }
-        };
-        self.iter(part).fold(Winner::MISS, better)
+        let mut best = Winner::MISS;
+        for rule in self.policy.part(part).iter() {
+            let winner = rule.winner();
+            if winner.beats(best) && rule.matches(key) && self.is_untouched(part, rule.id()) {
+                best = winner;
+            }
+        }
+        let replaced = self.replaced(part).filter(|rule| rule.matches(key));
+        replaced.fold(best, |best, rule| best.or(rule.winner()))
     }
 
     /// A header that agrees with a key on a mask and has another winner.
