@@ -69,7 +69,7 @@ fn expected_answers_are_held_against_the_engines() {
     let wrong = folder.file("wrong", with(["0", "1", "2", "2"]));
     let run_wrong = run(&format!("check -r {rules} -x {wrong}")).exits(1);
     for text in [
-        "engines disagree",
+        "answers differ",
         "header 2",
         "the expected answer is another",
         "to repeat: classyard check --rules",

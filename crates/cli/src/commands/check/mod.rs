@@ -154,13 +154,13 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
 
     if args.profiles.is_empty() {
         let case = given(args, talk)?;
-        report.push(check(args, case, &subjects(), talk));
+        report.push(check(args, &case, &subjects(), talk));
     }
     let nothing_given = args.rules.is_none() && args.headers.is_empty() && args.expected.is_none();
     if nothing_given && report.is_clean() {
         for recipe in recipes(args)? {
             let case = generated(args, &recipe, talk)?;
-            let clean = report.push(check(args, case, &subjects(), talk));
+            let clean = report.push(check(args, &case, &subjects(), talk));
             if !clean {
                 break;
             }
@@ -174,7 +174,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     }
 }
 
-fn check(args: &Args, case: Case, subjects: &[Subject], talk: Talk) -> CaseReport {
+fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseReport {
     let options = collider::Options {
         seed: args.seed,
         single_every: 13,
@@ -226,7 +226,7 @@ fn check(args: &Args, case: Case, subjects: &[Subject], talk: Talk) -> CaseRepor
         args.seed,
         args.engines.join(",")
     ));
-    CaseReport::new(&case, &reports, began.elapsed(), repeat)
+    CaseReport::new(case, &reports, began.elapsed(), repeat)
 }
 
 /// Headers from all over a trace, at most so many.
@@ -267,6 +267,18 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
     if let Some(path) = &args.rules {
         flags.push(format!("--rules {}", path.display()));
     }
+    flags.extend(
+        args.reading
+            .rules_format
+            .map(|format| format!("--rules-format {format}")),
+    );
+    flags.extend(
+        args.reading
+            .schema
+            .as_ref()
+            .map(|schema| format!("--schema {schema}")),
+    );
+    flags.extend(args.reading.skip_bad.then(|| "--skip-bad".to_owned()));
     let drawn = |given: bool| {
         args.headers_drawn
             .unwrap_or(if given { 0 } else { HEADERS })

@@ -250,7 +250,7 @@ impl Report for CheckReport {
             );
             return fact(out, "Result", verdict);
         }
-        fact(out, "Result", paint(BAD.bold(), "engines disagree"))?;
+        fact(out, "Result", paint(BAD.bold(), "answers differ"))?;
         for case in self.cases.iter().filter(|case| !case.equal) {
             writeln!(out, "\n{}", paint(BOLD, &case.name))?;
             if let Some(text) = &case.disagreement {
