@@ -105,6 +105,7 @@ impl Talk {
             shown: !self.quiet && io::stderr().is_terminal(),
             began: Instant::now(),
             stage: "",
+            stage_began: Instant::now(),
             bar: None,
         }
     }
@@ -124,27 +125,45 @@ pub(crate) struct Progress {
     shown: bool,
     began: Instant,
     stage: &'static str,
+    stage_began: Instant,
     bar: Option<ProgressBar>,
 }
 
 impl classyard::Progress for Progress {
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
-        if !self.shown || self.began.elapsed() < PATIENCE {
+        if !self.shown {
+            return ControlFlow::Continue(());
+        }
+        if stage != self.stage {
+            self.stage = stage;
+            self.stage_began = Instant::now();
+        }
+        if self.began.elapsed() < PATIENCE {
             return ControlFlow::Continue(());
         }
         let bar = self.bar.get_or_insert_with(|| {
-            let style = "{msg:20} {bar:30} {percent:>3} %  {elapsed} so far, {eta} to go";
+            let style = "{msg:20} {bar:30} {percent:>3} %  {prefix}";
             let style = ProgressStyle::with_template(style).expect("the template is valid");
             ProgressBar::new(0).with_style(style)
         });
-        if stage != self.stage {
-            bar.set_message(stage);
-            bar.reset_eta();
-            self.stage = stage;
-        }
+        bar.set_message(stage);
+        bar.set_prefix(to_go(self.stage_began.elapsed(), done, total));
         bar.set_length(total as u64);
         bar.set_position(done as u64);
         ControlFlow::Continue(())
+    }
+}
+
+/// How long a stage will still take if it goes on as it did.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn to_go(so_far: Duration, done: usize, total: usize) -> String {
+    if done == 0 || done > total {
+        return String::new();
+    }
+    let left = so_far.as_secs_f64() * (total - done) as f64 / done as f64;
+    match left {
+        left if left >= 90.0 => format!("about {:.0} min to go", left / 60.0),
+        left => format!("about {:.0} s to go", left.ceil()),
     }
 }
 
@@ -153,5 +172,17 @@ impl Drop for Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_takes_as_long_as_the_start_did() {
+        assert_eq!(to_go(Duration::from_secs(2), 20, 100), "about 8 s to go");
+        assert_eq!(to_go(Duration::from_secs(60), 10, 100), "about 9 min to go");
+        assert_eq!(to_go(Duration::from_secs(1), 0, 100), "");
     }
 }
