@@ -58,7 +58,7 @@
 //! - The order in which rules come decides which tables are made: a table made
 //!   for a specific rule does not fit a general one, but the other way round it
 //!   does. Rule lists have the specific rules first, so placing them in file
-//!   order makes twice the tables. Building shuffles them, always the same way,
+//!   order makes up to five times the tables. Building shuffles them, always the same way,
 //!   as [TM19] §IV.A feeds them. `order=worst-first` makes still fewer tables
 //!   with longer chains: over the twelve built-in profiles its batch lookups
 //!   are 0.8 times as fast at 64k rules and 1.3 times at 256k, its updates 0.7
