@@ -147,18 +147,10 @@ pub(crate) fn packets(data: &[u8]) {
     let Some((&first, frame)) = data.split_first() else {
         return;
     };
-    let links = [
-        LinkType::Ethernet,
-        LinkType::RawIp,
-        LinkType::Ipv4,
-        LinkType::Ipv6,
-        LinkType::LinuxCooked,
-        LinkType::LinuxCooked2,
-        LinkType::Null,
-        LinkType::Loopback,
-        LinkType::Other(u16::from(first)),
-    ];
-    let parsed = parse(frame, links[usize::from(first) % links.len()]);
+    // One more than there are, for the link types that are not parsed.
+    let which = usize::from(first) % (LinkType::PARSED.len() + 1);
+    let link = LinkType::PARSED.get(which);
+    let parsed = parse(frame, *link.unwrap_or(&LinkType::Other(u16::from(first))));
     if let Some(header) = parsed.ipv4_5tuple() {
         assert!(header[0] <= u128::from(u32::MAX) && header[2] <= 0xffff && header[4] <= 0xff);
     }

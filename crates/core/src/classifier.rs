@@ -159,7 +159,9 @@ pub trait DynamicClassifier: Classifier {
 pub struct Limits {
     /// The most rules, at building and after every update.
     pub rules: usize,
-    /// The most bytes of a built engine, index and rules together.
+    /// The most bytes of a built engine, index and rules together. Afterwards
+    /// an engine that holds more takes no transaction that leaves it with more
+    /// rules, so updates overshoot by at most one step of growth.
     pub bytes: usize,
 }
 

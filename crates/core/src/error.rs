@@ -288,4 +288,44 @@ pub enum UpdateError {
         /// How many there may be.
         limit: usize,
     },
+    /// More memory than the caller allows.
+    #[error(
+        "change {change}: no room for more rules: the engine holds {held} bytes; the limit is {limit}"
+    )]
+    TooManyBytes {
+        /// The first change that adds a rule, by its position from 0.
+        change: usize,
+        /// How many bytes there are, index and rules together.
+        held: usize,
+        /// How many bytes there may be.
+        limit: usize,
+    },
+}
+
+impl UpdateError {
+    /// The position of the change that was refused, from 0.
+    #[must_use]
+    pub fn change(&self) -> usize {
+        match self {
+            UpdateError::WrongSchema { change, .. }
+            | UpdateError::DuplicateId { change, .. }
+            | UpdateError::UnknownId { change, .. }
+            | UpdateError::TooManyRules { change, .. }
+            | UpdateError::TooManyBytes { change, .. } => *change,
+        }
+    }
+
+    /// The same error in another numbering of changes, for layers that pass on
+    /// parts of a longer list.
+    #[must_use]
+    pub fn renumbered(mut self, number: impl FnOnce(usize) -> usize) -> UpdateError {
+        match &mut self {
+            UpdateError::WrongSchema { change, .. }
+            | UpdateError::DuplicateId { change, .. }
+            | UpdateError::UnknownId { change, .. }
+            | UpdateError::TooManyRules { change, .. }
+            | UpdateError::TooManyBytes { change, .. } => *change = number(*change),
+        }
+        self
+    }
 }

@@ -1,5 +1,6 @@
 //! Keys: headers packed into machine words.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::HeaderError;
@@ -197,6 +198,18 @@ impl<'a> KeySlice<'a> {
         self.width
     }
 
+    /// The keys of a range of positions.
+    ///
+    /// # Panics
+    /// When the range reaches beyond the batch.
+    #[must_use]
+    pub fn range(&self, keys: Range<usize>) -> KeySlice<'a> {
+        KeySlice {
+            words: &self.words[keys.start * self.width..keys.end * self.width],
+            width: self.width,
+        }
+    }
+
     /// The keys one by one.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u64]> + use<'a> {
         self.words.chunks_exact(self.width)
@@ -211,5 +224,21 @@ impl<'a> KeySlice<'a> {
     pub fn rows<const W: usize>(&self) -> &'a [[u64; W]] {
         assert_eq!(self.width, W, "keys of another schema");
         self.words.as_chunks().0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_a_batch_holds_those_keys() {
+        let words: Vec<u64> = (0..12).collect();
+        let batch = KeySlice::new(&words, 3);
+        assert!(batch.range(2..2).is_empty());
+        let middle: Vec<_> = batch.range(1..3).iter().collect();
+        assert_eq!(middle, [&[3, 4, 5], &[6, 7, 8]]);
+        assert_eq!(batch.range(0..4).len(), batch.len());
+        assert_eq!(batch.range(1..4).range(2..3).rows::<3>(), [[9, 10, 11]]);
     }
 }

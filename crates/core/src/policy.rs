@@ -13,15 +13,16 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::classifier::{BATCH, Classifier, Limits, Progress, Scratch};
-use crate::engine::EngineSpec;
-use crate::error::{BuildError, HeaderError, UpdateError};
+use crate::error::{HeaderError, UpdateError};
 use crate::key::KeyVec;
 use crate::positions::Positions;
-use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 use crate::ruleset::{AddError, RuleSet};
 use crate::schema::Schema;
-use crate::transaction::Transaction;
+
+mod classifier;
+
+pub use classifier::{PolicyChange, PolicyClassifier};
 
 type FastMap<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
 
@@ -256,26 +257,6 @@ impl Policy {
             only.reserve(rules);
         }
     }
-
-    /// Builds an engine for each part.
-    ///
-    /// # Errors
-    /// The first part's [`BuildError`].
-    pub fn build(
-        &self,
-        spec: &EngineSpec,
-        limits: &Limits,
-        progress: &mut dyn Progress,
-    ) -> Result<PolicyClassifier, BuildError> {
-        limits.check_rules(self.len())?;
-        let parts = self
-            .parts
-            .iter()
-            .map(|rules| spec.build(rules, limits, progress));
-        Ok(PolicyClassifier {
-            parts: parts.collect::<Result<_, _>>()?,
-        })
-    }
 }
 
 impl From<RuleSet> for Policy {
@@ -396,159 +377,3 @@ impl From<KeyVec> for PolicyTrace {
         }
     }
 }
-
-/// A change to a policy's rules.
-#[derive(Clone, Debug)]
-pub enum PolicyChange<'a> {
-    /// Adds a rule: one view for each part where it stands, with one id.
-    Insert(Vec<(PartId, RuleRef<'a>)>),
-    /// Removes the rule with an id from wherever it stands.
-    Remove(RuleId),
-    /// Replaces the rule with the same id; it may stand in other parts then.
-    Modify(Vec<(PartId, RuleRef<'a>)>),
-}
-
-/// An engine for each part of a policy.
-pub struct PolicyClassifier {
-    parts: Vec<Box<dyn Classifier>>,
-}
-
-impl PolicyClassifier {
-    /// The classifier of one part.
-    ///
-    /// # Panics
-    /// When there is no such part.
-    #[must_use]
-    pub fn part(&self, part: PartId) -> &dyn Classifier {
-        self.parts[part.index()].as_ref()
-    }
-
-    /// All parts' classifiers.
-    #[must_use]
-    pub fn parts(&self) -> &[Box<dyn Classifier>] {
-        &self.parts
-    }
-
-    /// The same, to change.
-    pub fn parts_mut(&mut self) -> &mut [Box<dyn Classifier>] {
-        &mut self.parts
-    }
-
-    /// Looks a trace up, in batches of [`BATCH`].
-    ///
-    /// # Panics
-    /// When the trace has other parts than the policy, or `winners` another
-    /// length.
-    pub fn classify(&self, trace: &PolicyTrace, winners: &mut [Winner], scratch: &mut Scratch) {
-        assert_eq!(
-            trace.parts.len(),
-            self.parts.len(),
-            "a trace of another policy"
-        );
-        assert_eq!(trace.len(), winners.len(), "one winner for each header");
-        let found: Vec<Vec<Winner>> = self
-            .parts
-            .iter()
-            .zip(&trace.parts)
-            .map(|(classifier, keys)| {
-                let mut found = vec![Winner::MISS; keys.len()];
-                for (keys, found) in keys.batches(BATCH).zip(found.chunks_mut(BATCH)) {
-                    classifier.classify_batch(keys, found, scratch);
-                }
-                found
-            })
-            .collect();
-        let mut rows = vec![0; found.len()];
-        for (index, winner) in winners.iter_mut().enumerate() {
-            let part = trace.part_of(index).index();
-            *winner = found[part][rows[part]];
-            rows[part] += 1;
-        }
-    }
-
-    /// Makes all changes, in order and in all parts, or none.
-    ///
-    /// # Errors
-    /// [`UpdateError`] names the change that cannot be made and why.
-    ///
-    /// # Panics
-    /// When the engine takes no updates, or the rules of one change have
-    /// different ids or no part.
-    pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
-        let mut transactions: Vec<Transaction<'_>> = vec![Transaction::new(); self.parts.len()];
-        // For each id, the parts where it stands once earlier changes are made.
-        let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
-        for (index, change) in changes.iter().enumerate() {
-            let (id, rules): (RuleId, &[(PartId, RuleRef<'_>)]) = match change {
-                PolicyChange::Remove(id) => (*id, &[]),
-                PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => {
-                    (rules[0].1.id(), rules)
-                }
-            };
-            assert!(
-                rules.iter().all(|(_, rule)| rule.id() == id),
-                "one change, one id"
-            );
-            let before = match standing.get(&id) {
-                Some(parts) => parts.clone(),
-                None => self.dynamic().map(|part| part.contains(id)).collect(),
-            };
-            let present = before.contains(&true);
-            match change {
-                PolicyChange::Insert(_) if present => {
-                    return Err(UpdateError::DuplicateId {
-                        change: index,
-                        id: id.get(),
-                    });
-                }
-                PolicyChange::Remove(_) if !present => {
-                    return Err(UpdateError::UnknownId {
-                        change: index,
-                        operation: "remove",
-                        id: id.get(),
-                    });
-                }
-                PolicyChange::Modify(_) if !present => {
-                    return Err(UpdateError::UnknownId {
-                        change: index,
-                        operation: "modify",
-                        id: id.get(),
-                    });
-                }
-                _ => {}
-            }
-            let mut after = vec![false; self.parts.len()];
-            for (part, rule) in rules {
-                after[part.index()] = true;
-                let transaction = &mut transactions[part.index()];
-                if before[part.index()] {
-                    transaction.modify(*rule);
-                } else {
-                    transaction.insert(*rule);
-                }
-            }
-            for (part, transaction) in transactions.iter_mut().enumerate() {
-                if before[part] && !after[part] {
-                    transaction.remove(id);
-                }
-            }
-            standing.insert(id, after);
-        }
-        for (part, transaction) in self.dynamic().zip(&transactions) {
-            part.check(transaction)?;
-        }
-        for (part, transaction) in self.parts.iter_mut().zip(&transactions) {
-            let part = part.as_dynamic().expect(STATIC_ENGINE);
-            part.apply(transaction).expect("checked before");
-        }
-        Ok(())
-    }
-
-    fn dynamic(&self) -> impl Iterator<Item = &dyn crate::classifier::DynamicClassifier> {
-        self.parts
-            .iter()
-            .map(|part| part.dynamic().expect(STATIC_ENGINE))
-    }
-}
-
-const STATIC_ENGINE: &str = "the policy was built with an engine that takes no updates";

@@ -79,8 +79,10 @@ impl<'a> Transaction<'a> {
     }
 
     /// Checks the changes in order against the rules that are there: the
-    /// schema, every id and the limit on rules. Engines call this before they
-    /// touch anything; what passes can be made without failing.
+    /// schema, every id and the limit on rules; then, when there are more rules
+    /// afterwards, what the engine holds (`bytes`, asked for only then) against
+    /// the limit on bytes. Engines call this before they touch anything; what
+    /// passes can be made without failing.
     ///
     /// # Errors
     /// [`UpdateError`] names the first change that cannot be made.
@@ -89,6 +91,7 @@ impl<'a> Transaction<'a> {
         schema: &Arc<Schema>,
         limits: &Limits,
         rules: usize,
+        bytes: impl FnOnce() -> usize,
         contains: impl Fn(RuleId) -> bool,
     ) -> Result<(), UpdateError> {
         // What earlier changes of this transaction did to an id. A single
@@ -148,6 +151,19 @@ impl<'a> Transaction<'a> {
                 touched.insert(id, after);
             }
         }
+        if limits.bytes == usize::MAX || count <= rules {
+            return Ok(());
+        }
+        let held = bytes();
+        if held > limits.bytes {
+            let adds = |change: &Change<'_>| matches!(change, Change::Insert(_));
+            let first = self.changes.iter().position(adds);
+            return Err(UpdateError::TooManyBytes {
+                change: first.expect("the rules grew more"),
+                held,
+                limit: limits.bytes,
+            });
+        }
         Ok(())
     }
 }
@@ -177,7 +193,7 @@ mod tests {
         };
         // Rule 1 is there.
         let check = |t: &Transaction<'_>| {
-            t.validate(&schema, &limits, 1, |id| id.get() == 1)
+            t.validate(&schema, &limits, 1, || 0, |id| id.get() == 1)
                 .map_err(|e| e.to_string())
         };
         let mut t = Transaction::new();

@@ -155,7 +155,7 @@ pub(crate) fn run(
 }
 
 fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Result<(), UpdateError> {
-    if let ([rules], [part]) = (policy.parts(), classifier.parts_mut()) {
+    if let ([rules], Some(part)) = (policy.parts(), classifier.single_mut()) {
         let mut transaction = Transaction::new();
         match step {
             Step::Insert(id) => transaction.insert(rules.get(id).expect("an id of the policy")),

@@ -110,6 +110,13 @@ impl Linear {
         first.map_or(best, |(rank, _)| rank)
     }
 
+    /// Bytes held, spare room included.
+    fn held_bytes(&self) -> usize {
+        self.ranks.capacity() * size_of::<Winner>()
+            + self.words.capacity() * size_of::<u64>()
+            + self.by_id.allocation_size()
+    }
+
     fn insert(&mut self, rule: RuleRef<'_>) {
         self.by_id.insert(rule.id(), rule.winner());
         let at = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
@@ -189,14 +196,11 @@ impl Classifier for Linear {
     fn stats(&self) -> Stats {
         let rule = self.schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
         let rule_bytes = self.ranks.len() * rule;
-        let held = self.ranks.capacity() * size_of::<Winner>()
-            + self.words.capacity() * size_of::<u64>()
-            + self.by_id.allocation_size();
         Stats {
             rules: self.ranks.len(),
             tables: 1,
             rule_bytes,
-            index_bytes: held - rule_bytes,
+            index_bytes: self.held_bytes() - rule_bytes,
             details: Vec::new(),
         }
     }
@@ -216,9 +220,13 @@ impl DynamicClassifier for Linear {
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(&self.schema, &self.limits, self.ranks.len(), |id| {
-            self.contains(id)
-        })
+        transaction.validate(
+            &self.schema,
+            &self.limits,
+            self.ranks.len(),
+            || self.held_bytes(),
+            |id| self.contains(id),
+        )
     }
 
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

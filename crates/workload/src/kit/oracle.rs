@@ -527,7 +527,8 @@ mod tests {
             &[Remove(one.view().id()), Remove(one.view().id())],
         ];
         for changes in refused {
-            let expected = transaction(changes).validate(&schema, &limits, 1, |id| id.get() == 1);
+            let expected =
+                transaction(changes).validate(&schema, &limits, 1, || 0, |id| id.get() == 1);
             assert!(expected.is_err());
             assert_eq!(oracle.apply(changes), expected);
             assert!(oracle.len() == 1 && oracle.contains(one.view().id()));

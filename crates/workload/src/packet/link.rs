@@ -30,6 +30,18 @@ pub enum LinkType {
 }
 
 impl LinkType {
+    /// The link types whose frames are parsed.
+    pub const PARSED: [LinkType; 8] = [
+        LinkType::Ethernet,
+        LinkType::RawIp,
+        LinkType::Ipv4,
+        LinkType::Ipv6,
+        LinkType::LinuxCooked,
+        LinkType::LinuxCooked2,
+        LinkType::Null,
+        LinkType::Loopback,
+    ];
+
     /// The link type of a number in a capture file.
     #[must_use]
     pub fn from_number(number: u16) -> LinkType {

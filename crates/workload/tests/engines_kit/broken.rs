@@ -461,7 +461,7 @@ impl Broken {
             let transaction = transaction(std::slice::from_ref(&change));
             let there = |id| after.contains(id);
             let (schema, limits) = (after.schema(), after.limits());
-            let checked = transaction.validate(schema, limits, after.len(), there);
+            let checked = transaction.validate(schema, limits, after.len(), || 0, there);
             if checked.is_err() {
                 // Let the definition say which change it is.
                 let right = self.oracle.clone().apply(changes);

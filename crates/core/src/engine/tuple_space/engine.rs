@@ -180,9 +180,13 @@ impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngin
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(&self.space.schema, &self.limits, self.space.len(), |id| {
-            self.space.contains(id)
-        })
+        transaction.validate(
+            &self.space.schema,
+            &self.limits,
+            self.space.len(),
+            || self.space.bytes(),
+            |id| self.space.contains(id),
+        )
     }
 
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

@@ -1,0 +1,281 @@
+//! A policy built for lookups: an engine for each part, changed as one.
+
+use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
+use crate::engine::EngineSpec;
+use crate::error::{BuildError, UpdateError};
+use crate::rule::{RuleId, RuleRef, Winner};
+use crate::transaction::Transaction;
+
+use super::{FastMap, PartId, Policy, PolicyTrace};
+
+/// A change to a policy's rules.
+#[derive(Clone, Debug)]
+pub enum PolicyChange<'a> {
+    /// Adds a rule: one view for each part where it stands, with one id.
+    Insert(Vec<(PartId, RuleRef<'a>)>),
+    /// Removes the rule with an id from wherever it stands.
+    Remove(RuleId),
+    /// Replaces the rule with the same id; it may stand in other parts then.
+    Modify(Vec<(PartId, RuleRef<'a>)>),
+}
+
+impl<'a> PolicyChange<'a> {
+    /// The id of the rule concerned, and the views of its new form.
+    ///
+    /// # Panics
+    /// When the new form has no part, a part twice, or different ids.
+    fn rule(&self) -> (RuleId, &[(PartId, RuleRef<'a>)]) {
+        let rules = match self {
+            PolicyChange::Remove(id) => return (*id, &[]),
+            PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => rules.as_slice(),
+        };
+        let id = rules.first().expect("a rule stands in some part").1.id();
+        for (index, (part, rule)) in rules.iter().enumerate() {
+            assert!(rule.id() == id, "one change, one id");
+            let again = rules[..index].iter().any(|(before, _)| before == part);
+            assert!(!again, "a rule stands in a part once");
+        }
+        (id, rules)
+    }
+}
+
+/// An engine for each part of a policy.
+pub struct PolicyClassifier {
+    parts: Vec<Box<dyn Classifier>>,
+    limits: Limits,
+    /// Rules of the policy, each counted once. With a single part that part
+    /// knows better, since it may be changed directly.
+    rules: usize,
+}
+
+impl Policy {
+    /// Builds an engine for each part. The limit on rules is one for the
+    /// policy, where a rule that stands in several parts counts once; the limit
+    /// on bytes is one for each part.
+    ///
+    /// # Errors
+    /// The first part's [`BuildError`].
+    pub fn build(
+        &self,
+        spec: &EngineSpec,
+        limits: &Limits,
+        progress: &mut dyn Progress,
+    ) -> Result<PolicyClassifier, BuildError> {
+        limits.check_rules(self.len())?;
+        let parts = self.parts.iter();
+        let parts = parts.map(|rules| spec.build(rules, limits, progress));
+        Ok(PolicyClassifier {
+            parts: parts.collect::<Result<_, _>>()?,
+            limits: *limits,
+            rules: self.len(),
+        })
+    }
+}
+
+impl PolicyClassifier {
+    /// The classifier of one part.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn part(&self, part: PartId) -> &dyn Classifier {
+        self.parts[part.index()].as_ref()
+    }
+
+    /// All parts' classifiers.
+    #[must_use]
+    pub fn parts(&self) -> &[Box<dyn Classifier>] {
+        &self.parts
+    }
+
+    /// The classifier of a policy with one part, to change directly: the way
+    /// without a list of parts for each change. `None` when there are several
+    /// parts, which must change together.
+    pub fn single_mut(&mut self) -> Option<&mut dyn Classifier> {
+        match self.parts.as_mut_slice() {
+            [only] => Some(only.as_mut()),
+            _ => None,
+        }
+    }
+
+    /// Looks a trace up, in batches of [`BATCH`].
+    ///
+    /// # Panics
+    /// When the trace has other parts than the policy, or `winners` another
+    /// length.
+    pub fn classify(&self, trace: &PolicyTrace, winners: &mut [Winner], scratch: &mut Scratch) {
+        assert_eq!(
+            trace.parts.len(),
+            self.parts.len(),
+            "a trace of another policy"
+        );
+        assert_eq!(trace.len(), winners.len(), "one winner for each header");
+        let found: Vec<Vec<Winner>> = self
+            .parts
+            .iter()
+            .zip(&trace.parts)
+            .map(|(classifier, keys)| {
+                let mut found = vec![Winner::MISS; keys.len()];
+                for (keys, found) in keys.batches(BATCH).zip(found.chunks_mut(BATCH)) {
+                    classifier.classify_batch(keys, found, scratch);
+                }
+                found
+            })
+            .collect();
+        let mut rows = vec![0; found.len()];
+        for (index, winner) in winners.iter_mut().enumerate() {
+            let part = trace.part_of(index).index();
+            *winner = found[part][rows[part]];
+            rows[part] += 1;
+        }
+    }
+
+    /// Makes all changes, in order and in all parts, or none.
+    ///
+    /// # Errors
+    /// [`UpdateError`] names the change of this list that cannot be made and
+    /// why. When a part has no room left in bytes, that is the first change
+    /// that gives this part a rule.
+    ///
+    /// # Panics
+    /// When the engine takes no updates, or the rules of one change have
+    /// different ids, no part or one part twice.
+    pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
+        let plan = self.plan(changes)?;
+        for (part, planned) in self.dynamic().zip(&plan.parts) {
+            let checked = part.check(&planned.transaction);
+            checked.map_err(|error| error.renumbered(|change| planned.origin[change]))?;
+        }
+        for (part, planned) in self.parts.iter_mut().zip(&plan.parts) {
+            let part = part.as_dynamic().expect(STATIC_ENGINE);
+            part.apply(&planned.transaction).expect("checked before");
+        }
+        self.rules = plan.rules;
+        Ok(())
+    }
+
+    /// What the changes mean for each part, checked but for the parts' own
+    /// limits.
+    fn plan<'a>(&self, changes: &[PolicyChange<'a>]) -> Result<Plan<'a>, UpdateError> {
+        let mut plan = Plan {
+            parts: self.parts.iter().map(|_| PartPlan::default()).collect(),
+            rules: match self.parts.as_slice() {
+                [only] => only.stats().rules,
+                _ => self.rules,
+            },
+        };
+        // For each id, the parts where it stands once earlier changes are made.
+        let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
+        for (index, change) in changes.iter().enumerate() {
+            let (id, rules) = change.rule();
+            self.check_schemas(index, rules)?;
+            let before = match standing.get(&id) {
+                Some(parts) => parts.clone(),
+                None => self.dynamic().map(|part| part.contains(id)).collect(),
+            };
+            plan.count(index, change, id, before.contains(&true), &self.limits)?;
+            let mut after = vec![false; self.parts.len()];
+            for (part, rule) in rules {
+                after[part.index()] = true;
+                let planned = &mut plan.parts[part.index()];
+                planned.origin.push(index);
+                if before[part.index()] {
+                    planned.transaction.modify(*rule);
+                } else {
+                    planned.transaction.insert(*rule);
+                }
+            }
+            for (part, planned) in plan.parts.iter_mut().enumerate() {
+                if before[part] && !after[part] {
+                    planned.origin.push(index);
+                    planned.transaction.remove(id);
+                }
+            }
+            standing.insert(id, after);
+        }
+        Ok(plan)
+    }
+
+    fn check_schemas(
+        &self,
+        change: usize,
+        rules: &[(PartId, RuleRef<'_>)],
+    ) -> Result<(), UpdateError> {
+        for (part, rule) in rules {
+            let expected = self.part(*part).schema();
+            if rule.schema() != expected {
+                return Err(UpdateError::WrongSchema {
+                    change,
+                    found: rule.schema().name().to_owned(),
+                    expected: expected.name().to_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn dynamic(&self) -> impl Iterator<Item = &dyn DynamicClassifier> {
+        self.parts
+            .iter()
+            .map(|part| part.dynamic().expect(STATIC_ENGINE))
+    }
+}
+
+const STATIC_ENGINE: &str = "the policy was built with an engine that takes no updates";
+
+/// What a list of changes means for the parts.
+struct Plan<'a> {
+    parts: Vec<PartPlan<'a>>,
+    /// Rules of the policy after the changes.
+    rules: usize,
+}
+
+/// What a list of changes means for one part.
+#[derive(Default)]
+struct PartPlan<'a> {
+    transaction: Transaction<'a>,
+    /// For each change of the transaction, the caller's change behind it.
+    origin: Vec<usize>,
+}
+
+impl Plan<'_> {
+    /// Checks a change against the ids that are there, and counts the rules.
+    fn count(
+        &mut self,
+        index: usize,
+        change: &PolicyChange<'_>,
+        id: RuleId,
+        present: bool,
+        limits: &Limits,
+    ) -> Result<(), UpdateError> {
+        let missing = |operation| UpdateError::UnknownId {
+            change: index,
+            operation,
+            id: id.get(),
+        };
+        match change {
+            PolicyChange::Insert(_) if present => {
+                return Err(UpdateError::DuplicateId {
+                    change: index,
+                    id: id.get(),
+                });
+            }
+            PolicyChange::Insert(_) => self.rules += 1,
+            PolicyChange::Remove(_) if !present => return Err(missing("remove")),
+            PolicyChange::Remove(_) => self.rules -= 1,
+            PolicyChange::Modify(_) if !present => return Err(missing("modify")),
+            PolicyChange::Modify(_) => {}
+        }
+        if self.rules > limits.rules {
+            return Err(UpdateError::TooManyRules {
+                change: index,
+                found: self.rules,
+                limit: limits.rules,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
