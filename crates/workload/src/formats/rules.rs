@@ -31,7 +31,8 @@
 //!
 //! Numbers may be decimal or hexadecimal everywhere. In `dual-5tuple` a rule is
 //! of the family of its addresses; one without addresses holds for both, unless
-//! it says `family=ipv4` or `family=ipv6`.
+//! it says `family=ipv4` or `family=ipv6`. An address that is a bare number
+//! needs one of these.
 //!
 //! The first line wins: rule `i` of `n` has priority `n - i`. Or else all rules
 //! say `priority=N` and the highest wins, at equal priority the lowest id; a
@@ -43,10 +44,10 @@ use std::sync::Arc;
 
 use classyard::policy::{PartId, Policy};
 use classyard::schema::Field;
-use classyard::{AddError, FieldMatch, Priority, RuleId, Schema, UpdateError};
+use classyard::{AddError, FieldMatch, Priority, RuleId, Schema, UpdateError, ValueFormat};
 
 use super::text::{decimal, lines, quoted};
-use super::value::{kind_takes, parse_match, wrong_kind};
+use super::value::{kind_takes, parse_match, takes_all, wrong_kind};
 use super::{Fault, SchemaChoice, SchemaLoader, limit_reached, rule_number};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
@@ -211,6 +212,8 @@ struct Reader<'t> {
     id: Option<(RuleId, &'t str)>,
     priority: Option<(Priority, &'t str)>,
     family: Option<&'t str>,
+    /// An address that reads as one of either family, such as `10`.
+    undecided: Option<&'t str>,
     /// The lines of the rules that were loaded.
     lines: Vec<usize>,
     /// The first line with, and the first without a priority.
@@ -238,6 +241,7 @@ impl<'t> Reader<'t> {
             id: None,
             priority: None,
             family: None,
+            undecided: None,
             lines: Vec::new(),
             with_priority: None,
             without_priority: None,
@@ -254,6 +258,7 @@ impl<'t> Reader<'t> {
         self.id = None;
         self.priority = None;
         self.family = None;
+        self.undecided = None;
     }
 
     /// Takes a line apart.
@@ -281,7 +286,15 @@ impl<'t> Reader<'t> {
         while let Some(token) = next_token(&mut rest)? {
             self.attribute(&token)?;
         }
-        Ok(())
+        match self.undecided {
+            // As one rule it would demand unrelated things of the families.
+            Some(text) if !self.open.contains(&false) => Err(Fault::new(
+                text,
+                format!("{} could be an address of either family", quoted(text)),
+                "an address such as 10.0.0.1 or fe80::1, or family=ipv4 or family=ipv6",
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn attribute(&mut self, token: &Token<'t>) -> Result<(), Fault<'t>> {
@@ -396,6 +409,10 @@ impl<'t> Reader<'t> {
         }
         match (parse(&self.schemas[0]), parse(&self.schemas[1])) {
             (Ok(v4), Ok(v6)) => {
+                let address = self.schemas[1].fields()[index].format() == ValueFormat::Ipv6;
+                if address && !takes_all(&v4) {
+                    self.undecided.get_or_insert(token.text);
+                }
                 self.matches[0][index] = v4;
                 self.matches[1][index] = v6;
                 Ok(())

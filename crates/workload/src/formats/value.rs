@@ -162,6 +162,16 @@ pub(super) fn kind_takes(field: &Field, wanted: &FieldMatch) -> bool {
     }
 }
 
+/// Whether every value matches, as long as it is written without a range.
+pub(super) fn takes_all(wanted: &FieldMatch) -> bool {
+    matches!(
+        wanted,
+        FieldMatch::Any
+            | FieldMatch::Prefix { length: 0, .. }
+            | FieldMatch::Ternary { mask: 0, .. }
+    )
+}
+
 fn range_is_prefix(low: u128, high: u128) -> bool {
     let free = low ^ high;
     free & free.wrapping_add(1) == 0 && low & free == 0

@@ -3,7 +3,6 @@
 mod random;
 mod stack;
 
-
 use super::*;
 use stack::{Extension, Net, Stack, Upper};
 

@@ -290,6 +290,10 @@ fn rule_files_that_disagree_with_themselves() {
             "2:20: `family=ipv6` is IPv6",
         ),
         (
+            "allow src=10 dport=80",
+            "2:7: `src=10` could be an address of either family; expected an address such as",
+        ),
+        (
             "allow family=ipv5",
             "2:14: unknown family `ipv5`; expected ipv4 or ipv6",
         ),
