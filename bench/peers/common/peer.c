@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "peer.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 static char reason[512] = "unknown";
@@ -263,6 +265,8 @@ int peer_main(const struct peer *peer, int count, char **arguments)
 {
 	static struct subject subject;
 	const char *path;
+	/* A build that takes minutes shall not outlive the benchmark. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (open_replies() != 0)
 		return 2;
 	if (read_arguments(peer, count, arguments, &path) != 0 ||
