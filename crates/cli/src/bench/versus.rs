@@ -118,9 +118,12 @@ fn write_means(pairs: &[Pair<'_>], peer: &str, out: &mut dyn Write) -> io::Resul
             };
             writeln!(
                 out,
-                "{engine} / best of {peer}, batches, {size}: geometric mean {mean:.2}x of {} sets, \
+                "{engine} / best of {peer}, batches, {size}: geometric mean {mean:.2}x of {}, \
                  min {:.2}x ({}), max {:.2}x ({})",
-                all.len(),
+                match all.len() {
+                    1 => "1 set".to_owned(),
+                    sets => format!("{sets} sets"),
+                },
                 least.0,
                 least.1,
                 most.0,
