@@ -3,29 +3,51 @@
 //! Every engine classifies the same trace over the same rules. Repeats go in
 //! turns (engine a, engine b, engine a, …), so that a machine whose speed
 //! drifts is as unfair to one as to the other. No rate is reported without the
-//! number of wrong answers beside it.
+//! number of wrong answers beside it. Peers, other people's classifiers, take
+//! part in the same turns.
+
+use std::time::Duration;
 
 use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, Scratch, Winner};
 
+mod contestant;
 mod generated;
 mod measure;
+mod peer;
 mod report;
 mod updates;
 mod verify;
+mod versus;
 
 pub(crate) use generated::{generated_policy, generated_trace, size_name};
 pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
-pub(crate) use report::{Measurement, write_csv, write_table};
+pub(crate) use peer::PeerSpec;
+pub(crate) use report::{Measurement, Row, write_csv, write_table};
 
+use contestant::{Engine, Lane, Shown, judge};
+use peer::{Origin, Peer};
+use report::Failed;
 use updates::Protocol;
 
 /// Rules and traffic to measure with.
 pub(crate) struct Subject {
     pub(crate) name: String,
+    /// What it is averaged with: subjects of the same size.
+    pub(crate) size: String,
     pub(crate) policy: Policy,
     pub(crate) trace: PolicyTrace,
     /// The right answers, where they are known.
     pub(crate) expected: Option<Vec<Winner>>,
+}
+
+/// Who takes part.
+pub(crate) struct Field {
+    /// Our engines.
+    pub(crate) engines: Vec<EngineSpec>,
+    /// Other people's, found already.
+    pub(crate) peers: Vec<PeerSpec>,
+    /// The longest that a peer may take for building or a pass.
+    pub(crate) peer_limit: Duration,
 }
 
 /// What to measure.
@@ -44,77 +66,151 @@ pub(crate) struct Plan {
 /// Insertions and deletions in [TM19] §IV.A.
 pub(crate) const PAPER_CHANGES: usize = 500_000;
 
-/// Measures all engines on one subject.
+/// Measures everyone on one subject: a row for each engine, then for each
+/// algorithm of each peer.
 ///
 /// # Errors
-/// The [`BuildError`] of the first engine that cannot be built.
+/// The [`BuildError`] of the first engine that cannot be built. A peer that
+/// fails is a row that says so.
 pub(crate) fn measure_subject(
     subject: &Subject,
-    engines: &[EngineSpec],
+    field: &Field,
     plan: &Plan,
     progress: &mut dyn Progress,
-) -> Result<Vec<Measurement>, BuildError> {
+) -> Result<Vec<Row>, BuildError> {
     let Subject { policy, trace, .. } = subject;
     let mut built = Vec::new();
-    for engine in engines {
+    for engine in &field.engines {
         let (classifier, seconds) =
             timed(|| policy.build(engine, &Limits::default(), &mut *progress));
         built.push((classifier?, seconds));
     }
+    let mut peers = Vec::new();
+    for (done, spec) in field.peers.iter().enumerate() {
+        classyard::classifier::report(progress, "building peers", done, field.peers.len())?;
+        peers.push(Peer::build(spec, policy, trace, field.peer_limit));
+    }
+    let entries: Vec<_> = peers.iter().flatten().map(Peer::algorithms).collect();
+
+    let mut lanes = Vec::new();
+    for (classifier, _) in &built {
+        lanes.push(Lane::new(Engine {
+            classifier,
+            trace,
+            scratch: Scratch::new(),
+        }));
+    }
+    let mut origins = Vec::new();
+    for (algorithm, origin) in entries.into_iter().flatten() {
+        lanes.push(Lane::new(algorithm));
+        origins.push(origin);
+    }
     let steps = plan.repeats + plan.update_repeats + 1;
-    let mut batch = vec![Vec::new(); engines.len()];
-    let mut single = vec![Vec::new(); engines.len()];
-    let mut scratch = Scratch::new();
     for repeat in 0..plan.repeats {
         classyard::classifier::report(progress, "timing lookups", repeat, steps)?;
-        for (i, (classifier, _)) in built.iter().enumerate() {
-            batch[i].push(batch_rate(classifier, trace, &mut scratch));
-            single[i].push(single_rate(classifier, trace, &mut scratch));
-        }
+        lanes.iter_mut().for_each(Lane::turn);
     }
     classyard::classifier::report(progress, "checking answers", plan.repeats, steps)?;
-    let classifiers: Vec<_> = built.iter().map(|(classifier, _)| classifier).collect();
-    let mut wrong = verify::wrong_answers(policy, trace, &classifiers, subject.expected.as_deref());
+    lanes.iter_mut().for_each(Lane::answer);
+    let shown = judge(lanes, |answers| {
+        verify::wrong_answers(policy, trace, answers, subject.expected.as_deref())
+    });
+    let mut shown = shown.into_iter();
 
-    let mut alone = vec![Vec::new(); engines.len()];
-    let mut mixed = vec![Vec::new(); engines.len()];
-    if plan.update_repeats > 0 {
-        let protocol = Protocol::new(policy.ids(), plan.changes, plan.seed);
-        let last = updates::subset(policy, &protocol.last);
-        for repeat in 0..plan.update_repeats {
-            let done = plan.repeats + 1 + repeat;
-            classyard::classifier::report(progress, "timing updates", done, steps)?;
-            for (i, engine) in engines.iter().enumerate() {
-                if !engine.engine().dynamic {
-                    continue;
-                }
-                let run = updates::run(engine, policy, trace, &protocol)?;
-                alone[i].push(run.updates);
-                mixed[i].push(run.mixed);
-                if repeat == 0 {
-                    wrong[i] += verify::wrong_answers(&last, trace, &[&run.classifier], None)[0];
-                }
+    let updates = measure_updates(subject, &field.engines, plan, progress)?;
+    let mut rows = Vec::new();
+    for ((engine, (classifier, seconds)), updated) in field.engines.iter().zip(&built).zip(updates)
+    {
+        let shown = shown.next().expect("every engine had a lane");
+        let shown = shown.expect("engines do not fail");
+        let mut row = Measurement::new(subject, engine.to_string(), *seconds, &shown);
+        let stats: Vec<_> = classifier.parts().iter().map(|part| part.stats()).collect();
+        row.bytes = Some(stats.iter().map(classyard::Stats::bytes).sum());
+        row.index_bytes = Some(stats.iter().map(|stats| stats.index_bytes).sum());
+        row.tables = Some(stats.iter().map(|stats| stats.tables).sum());
+        row.updates_per_second = Spread::of(&updated.alone);
+        row.updates_with_lookups_per_second = Spread::of(&updated.mixed);
+        row.wrong += updated.wrong;
+        rows.push(Row::Measured(Box::new(row)));
+    }
+    let mut entries = origins.into_iter().zip(shown);
+    for (spec, peer) in field.peers.iter().zip(&peers) {
+        rows.extend(peer_rows(subject, spec, peer, &mut entries));
+    }
+    versus::mark_best(&mut rows);
+    Ok(rows)
+}
+
+/// A row for each of a peer's algorithms, or one that says why it failed.
+fn peer_rows(
+    subject: &Subject,
+    spec: &PeerSpec,
+    peer: &Result<Peer, String>,
+    entries: &mut impl Iterator<Item = (Origin, Result<Shown, String>)>,
+) -> Vec<Row> {
+    let peer = match peer {
+        Ok(peer) => peer,
+        Err(reason) => return vec![Failed::row(subject, spec, spec.to_string(), reason)],
+    };
+    let mut rows = Vec::new();
+    for (origin, shown) in entries.take(peer.algorithm_count()) {
+        let label = spec.label(&origin.algorithm);
+        rows.push(match shown {
+            Err(reason) => Failed::row(subject, spec, label, &reason),
+            Ok(shown) => {
+                let mut row = Measurement::new(subject, label, peer.build_seconds, &shown);
+                row.bytes = peer.sizes.bytes;
+                row.index_bytes = peer.sizes.index_bytes;
+                row.tables = peer.sizes.tables;
+                row.peer = Some(origin);
+                Row::Measured(Box::new(row))
+            }
+        });
+    }
+    rows
+}
+
+/// What an engine did in the update protocol.
+#[derive(Clone, Default)]
+struct Updated {
+    alone: Vec<f64>,
+    mixed: Vec<f64>,
+    wrong: usize,
+}
+
+fn measure_updates(
+    subject: &Subject,
+    engines: &[EngineSpec],
+    plan: &Plan,
+    progress: &mut dyn Progress,
+) -> Result<Vec<Updated>, BuildError> {
+    let Subject { policy, trace, .. } = subject;
+    let mut updated = vec![Updated::default(); engines.len()];
+    if plan.update_repeats == 0 {
+        return Ok(updated);
+    }
+    let steps = plan.repeats + plan.update_repeats + 1;
+    let protocol = Protocol::new(policy.ids(), plan.changes, plan.seed);
+    let last = updates::subset(policy, &protocol.last);
+    for repeat in 0..plan.update_repeats {
+        let done = plan.repeats + 1 + repeat;
+        classyard::classifier::report(progress, "timing updates", done, steps)?;
+        for (engine, updated) in engines.iter().zip(&mut updated) {
+            if !engine.engine().dynamic {
+                continue;
+            }
+            let run = updates::run(engine, policy, trace, &protocol)?;
+            updated.alone.push(run.updates);
+            updated.mixed.push(run.mixed);
+            if repeat == 0 {
+                let winners = verify::answers(&run.classifier, trace);
+                let wrong = verify::wrong_answers(&last, trace, &[&winners], None);
+                let mut scratch = Scratch::new();
+                let differing =
+                    verify::contradictions(&run.classifier, trace, &winners, &mut scratch);
+                updated.wrong += wrong[0] + differing;
             }
         }
     }
-
-    let mut results = Vec::new();
-    for (i, (classifier, build_seconds)) in built.iter().enumerate() {
-        let stats: Vec<_> = classifier.parts().iter().map(|part| part.stats()).collect();
-        results.push(Measurement {
-            set: subject.name.clone(),
-            engine: engines[i].to_string(),
-            rules: policy.len(),
-            build_seconds: *build_seconds,
-            bytes: stats.iter().map(classyard::Stats::bytes).sum(),
-            index_bytes: stats.iter().map(|stats| stats.index_bytes).sum(),
-            tables: stats.iter().map(|stats| stats.tables).sum(),
-            batch_headers_per_second: Spread::of(&batch[i]).expect("at least one repeat"),
-            single_headers_per_second: Spread::of(&single[i]).expect("at least one repeat"),
-            updates_per_second: Spread::of(&alone[i]),
-            updates_with_lookups_per_second: Spread::of(&mixed[i]),
-            wrong: wrong[i],
-        });
-    }
-    Ok(results)
+    Ok(updated)
 }

@@ -4,7 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::contestant::Shown;
 use super::measure::Spread;
+use super::peer::{Origin, PeerSpec};
+use super::{Subject, versus};
 use crate::output::csv;
 use crate::output::table::{Side, Table};
 
@@ -19,12 +22,13 @@ pub(crate) struct Measurement {
     pub(crate) rules: usize,
     /// CPU seconds to build over all rules.
     pub(crate) build_seconds: f64,
-    /// Bytes of the built engine, rules included.
-    pub(crate) bytes: usize,
+    /// Bytes of the built engine, rules included; absent where a peer does not
+    /// know, like the next two.
+    pub(crate) bytes: Option<usize>,
     /// Of these, bytes beyond the packed rules.
-    pub(crate) index_bytes: usize,
+    pub(crate) index_bytes: Option<usize>,
     /// Tables that lookups may visit.
-    pub(crate) tables: usize,
+    pub(crate) tables: Option<usize>,
     /// Headers per second, in batches of 256.
     pub(crate) batch_headers_per_second: Spread,
     /// Headers per second, one call for each.
@@ -36,10 +40,96 @@ pub(crate) struct Measurement {
     pub(crate) updates_with_lookups_per_second: Option<Spread>,
     /// Headers with a wrong answer, before and after updates.
     pub(crate) wrong: usize,
+    /// Whose it is, if not ours.
+    pub(crate) peer: Option<Origin>,
+    /// Sets of the same size are averaged.
+    #[serde(skip)]
+    pub(crate) size: String,
+}
+
+impl Measurement {
+    /// What is known of every contestant.
+    pub(super) fn new(
+        subject: &Subject,
+        engine: String,
+        build_seconds: f64,
+        shown: &Shown,
+    ) -> Measurement {
+        Measurement {
+            set: subject.name.clone(),
+            engine,
+            rules: subject.policy.len(),
+            build_seconds,
+            bytes: None,
+            index_bytes: None,
+            tables: None,
+            batch_headers_per_second: shown.batch,
+            single_headers_per_second: shown.single,
+            updates_per_second: None,
+            updates_with_lookups_per_second: None,
+            wrong: shown.wrong,
+            peer: None,
+            size: subject.size.clone(),
+        }
+    }
+}
+
+/// A peer that could not be measured on a rule set.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Failed {
+    /// The rule set.
+    pub(crate) set: String,
+    /// The peer, with its algorithm if it got so far.
+    pub(crate) engine: String,
+    /// Rules in the set.
+    pub(crate) rules: usize,
+    /// Why it failed.
+    pub(crate) failed: String,
+    #[serde(skip)]
+    pub(crate) peer: String,
+}
+
+impl Failed {
+    /// A row that says so.
+    pub(super) fn row(subject: &Subject, peer: &PeerSpec, engine: String, reason: &str) -> Row {
+        Row::Failed(Failed {
+            set: subject.name.clone(),
+            engine,
+            rules: subject.policy.len(),
+            failed: reason.to_owned(),
+            peer: peer.name().to_owned(),
+        })
+    }
+}
+
+/// One contestant on one rule set.
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Row {
+    Measured(Box<Measurement>),
+    Failed(Failed),
+}
+
+impl Row {
+    /// The measurement, if there is one.
+    pub(crate) fn measured(&self) -> Option<&Measurement> {
+        match self {
+            Row::Measured(measurement) => Some(measurement),
+            Row::Failed(_) => None,
+        }
+    }
+
+    /// The failure, if it is one.
+    pub(crate) fn failure(&self) -> Option<&Failed> {
+        match self {
+            Row::Measured(_) => None,
+            Row::Failed(failed) => Some(failed),
+        }
+    }
 }
 
 /// Writes one row for each measurement.
-pub(crate) fn write_csv(results: &[Measurement], out: &mut csv::Writer<'_>) -> io::Result<()> {
+pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Result<()> {
     let mut heading = vec![
         "set".to_owned(),
         "engine".to_owned(),
@@ -52,17 +142,30 @@ pub(crate) fn write_csv(results: &[Measurement], out: &mut csv::Writer<'_>) -> i
     for rate in ["batch", "single", "updates", "updates_with_lookups"] {
         heading.extend(["min", "median", "max"].map(|which| format!("{rate}_{which}")));
     }
-    heading.push("wrong".to_owned());
+    heading.extend(["wrong", "peer", "best_of_peer", "failed"].map(str::to_owned));
     row(out, &heading)?;
     for r in results {
+        let r = match r {
+            Row::Measured(measurement) => measurement,
+            Row::Failed(failed) => {
+                let mut cells = vec![String::new(); heading.len()];
+                cells[0].clone_from(&failed.set);
+                cells[1].clone_from(&failed.engine);
+                cells[2] = failed.rules.to_string();
+                cells[heading.len() - 3].clone_from(&failed.peer);
+                cells[heading.len() - 1].clone_from(&failed.failed);
+                row(out, &cells)?;
+                continue;
+            }
+        };
         let mut cells = vec![
             r.set.clone(),
             r.engine.clone(),
             r.rules.to_string(),
             r.build_seconds.to_string(),
-            r.bytes.to_string(),
-            r.index_bytes.to_string(),
-            r.tables.to_string(),
+            csv::optional(r.bytes.as_ref()),
+            csv::optional(r.index_bytes.as_ref()),
+            csv::optional(r.tables.as_ref()),
         ];
         let rates = [
             Some(r.batch_headers_per_second),
@@ -76,6 +179,9 @@ pub(crate) fn write_csv(results: &[Measurement], out: &mut csv::Writer<'_>) -> i
             cells.extend(figures.map(Option::unwrap_or_default));
         }
         cells.push(r.wrong.to_string());
+        cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.name)));
+        cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.best)));
+        cells.push(String::new());
         row(out, &cells)?;
     }
     Ok(())
@@ -86,9 +192,11 @@ fn row(out: &mut csv::Writer<'_>, cells: &[String]) -> io::Result<()> {
     out.row(&cells)
 }
 
-/// Writes a table for people, and the ratios of the engines to the first one.
-pub(crate) fn write_table(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
-    let updates = results.iter().any(|r| r.updates_per_second.is_some());
+/// Writes a table for people, the ratios of the engines to the first one, and
+/// how they stand against peers.
+pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    let measured: Vec<&Measurement> = results.iter().filter_map(Row::measured).collect();
+    let updates = measured.iter().any(|r| r.updates_per_second.is_some());
     let mut columns = vec![
         ("set", Side::Left),
         ("engine", Side::Left),
@@ -105,23 +213,8 @@ pub(crate) fn write_table(results: &[Measurement], out: &mut dyn Write) -> io::R
     }
     columns.push(("wrong", Side::Right));
     let mut table = Table::new(&columns);
-    for r in results {
-        let mut row = vec![
-            r.set.clone(),
-            r.engine.clone(),
-            r.rules.to_string(),
-            r.tables.to_string(),
-            format!("{:.3}", r.build_seconds),
-            format!("{:.0}", per_rule(r.bytes, r.rules)),
-            millions(Some(r.batch_headers_per_second)),
-            millions(Some(r.single_headers_per_second)),
-        ];
-        if updates {
-            row.push(millions(r.updates_per_second));
-            row.push(millions(r.updates_with_lookups_per_second));
-        }
-        row.push(r.wrong.to_string());
-        table.row(row);
+    for row in results {
+        table.row(cells(row, updates, columns.len()));
     }
     table.write(out)?;
     writeln!(out)?;
@@ -129,13 +222,57 @@ pub(crate) fn write_table(results: &[Measurement], out: &mut dyn Write) -> io::R
         out,
         "rates: median (min-max) of repeats in turns, in the thread's CPU time; batches of 256"
     )?;
-    write_ratios(results, out)
+    let ours: Vec<&Measurement> = measured.into_iter().filter(|r| r.peer.is_none()).collect();
+    write_ratios(&ours, out)?;
+    for failed in results.iter().filter_map(Row::failure) {
+        let Failed {
+            set,
+            engine,
+            failed,
+            ..
+        } = failed;
+        writeln!(out, "{engine} fails on {set}: {failed}")?;
+    }
+    versus::write(results, out)
+}
+
+fn cells(row: &Row, updates: bool, columns: usize) -> Vec<String> {
+    let r = match row {
+        Row::Measured(measurement) => measurement,
+        Row::Failed(failed) => {
+            let mut cells = vec!["-".to_owned(); columns];
+            cells[0].clone_from(&failed.set);
+            cells[1].clone_from(&failed.engine);
+            cells[2] = failed.rules.to_string();
+            "fails".clone_into(&mut cells[6]);
+            return cells;
+        }
+    };
+    let best = r.peer.as_ref().is_some_and(|peer| peer.best);
+    let dash = || "-".to_owned();
+    let mut cells = vec![
+        r.set.clone(),
+        format!("{}{}", r.engine, if best { " (best)" } else { "" }),
+        r.rules.to_string(),
+        r.tables.map_or_else(dash, |tables| tables.to_string()),
+        format!("{:.3}", r.build_seconds),
+        r.bytes
+            .map_or_else(dash, |bytes| format!("{:.0}", per_rule(bytes, r.rules))),
+        millions(Some(r.batch_headers_per_second)),
+        millions(Some(r.single_headers_per_second)),
+    ];
+    if updates {
+        cells.push(millions(r.updates_per_second));
+        cells.push(millions(r.updates_with_lookups_per_second));
+    }
+    cells.push(r.wrong.to_string());
+    cells
 }
 
 /// One of a measurement's rates.
 type Rate = fn(&Measurement) -> Option<Spread>;
 
-fn write_ratios(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> {
+fn write_ratios(results: &[&Measurement], out: &mut dyn Write) -> io::Result<()> {
     let engines = distinct(results);
     let [base, others @ ..] = engines.as_slice() else {
         return Ok(());
@@ -173,8 +310,8 @@ fn write_ratios(results: &[Measurement], out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-fn distinct(results: &[Measurement]) -> Vec<&str> {
-    let mut engines: Vec<&str> = Vec::new();
+fn distinct<'a>(results: &[&'a Measurement]) -> Vec<&'a str> {
+    let mut engines: Vec<&'a str> = Vec::new();
     for r in results {
         if !engines.contains(&r.engine.as_str()) {
             engines.push(&r.engine);
@@ -183,8 +320,8 @@ fn distinct(results: &[Measurement]) -> Vec<&str> {
     engines
 }
 
-fn sets(results: &[Measurement]) -> Vec<&str> {
-    let mut sets: Vec<&str> = results.iter().map(|r| r.set.as_str()).collect();
+fn sets<'a>(results: &[&'a Measurement]) -> Vec<&'a str> {
+    let mut sets: Vec<&'a str> = results.iter().map(|r| r.set.as_str()).collect();
     sets.dedup();
     sets
 }

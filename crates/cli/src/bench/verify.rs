@@ -13,27 +13,25 @@ const SCANNED_RULES: usize = 400_000_000;
 /// Headers looked up one by one, and with a mask, to compare with the batch.
 const SINGLES: usize = 20_000;
 
-/// The answers of all engines for a trace, and how many of each are wrong.
+/// The answers of an engine for a trace.
+pub(crate) fn answers(classifier: &PolicyClassifier, trace: &PolicyTrace) -> Vec<Winner> {
+    let mut winners = vec![Winner::MISS; trace.len()];
+    classifier.classify(trace, &mut winners, &mut Scratch::new());
+    winners
+}
+
+/// How many of each one's answers for a trace are wrong.
 ///
 /// `expected` are answers known from elsewhere; then nothing is scanned.
 pub(crate) fn wrong_answers(
     policy: &Policy,
     trace: &PolicyTrace,
-    classifiers: &[&PolicyClassifier],
+    answers: &[&[Winner]],
     expected: Option<&[Winner]>,
 ) -> Vec<usize> {
-    let mut scratch = Scratch::new();
-    let answers: Vec<Vec<Winner>> = classifiers
-        .iter()
-        .map(|classifier| {
-            let mut winners = vec![Winner::MISS; trace.len()];
-            classifier.classify(trace, &mut winners, &mut scratch);
-            winners
-        })
-        .collect();
     let sample = (SCANNED_RULES / policy.len().max(1)).clamp(BATCH, trace.len().max(BATCH));
     let stride = (trace.len() / sample).max(1);
-    let mut wrong = vec![0; classifiers.len()];
+    let mut wrong = vec![0; answers.len()];
     for (index, (part, key)) in trace.iter().enumerate() {
         let given = expected.map(|expected| expected[index]);
         let first = answers.first().map(|winners| winners[index]);
@@ -43,18 +41,15 @@ pub(crate) fn wrong_answers(
             None if disputed || index.is_multiple_of(stride) => policy.part(part).scan(key),
             None => continue,
         };
-        for (wrong, winners) in wrong.iter_mut().zip(&answers) {
+        for (wrong, winners) in wrong.iter_mut().zip(answers) {
             *wrong += usize::from(winners[index] != right);
         }
-    }
-    for ((classifier, winners), wrong) in classifiers.iter().zip(&answers).zip(&mut wrong) {
-        *wrong += differing_singles(classifier, trace, winners, &mut scratch);
     }
     wrong
 }
 
-/// How many single or masked lookups differ from the batch's.
-fn differing_singles(
+/// How many single or masked lookups of a sample differ from these answers.
+pub(crate) fn contradictions(
     classifier: &PolicyClassifier,
     trace: &PolicyTrace,
     winners: &[Winner],

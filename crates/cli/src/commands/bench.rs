@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use classyard::{EngineSpec, Policy, RuleId, Winner};
 use classyard_workload::formats::read_trace;
@@ -9,7 +10,7 @@ use classyard_workload::generate::{Family, Profile};
 use serde::Serialize;
 
 use crate::bench::{
-    self, Measurement, PAPER_CHANGES, Plan, Subject, generated_policy, generated_trace,
+    self, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Subject, generated_policy, generated_trace,
 };
 use crate::failure::Failure;
 use crate::input::family::{FamilyName, profile};
@@ -30,10 +31,13 @@ Examples:
   classyard bench
   classyard bench -r acl.rules -t acl.trace -e tss,tuplemerge --format json
   classyard bench --profiles all --sizes 64k,256k -e tss,tuplemerge --updates
+  classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
 
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
-updates_with_lookups_per_second and wrong; rates are {min, median, max}.")]
+updates_with_lookups_per_second, wrong and peer; rates are {min, median, max}. For a peer's
+algorithm, peer has name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes;
+a peer that cannot be measured has set, engine, rules and failed, the reason.")]
 pub(crate) struct Args {
     /// Rules to measure with; without them, generated ones
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -109,6 +113,28 @@ pub(crate) struct Args {
     )]
     engines: Vec<EngineSpec>,
 
+    /// Measure a classifier of somebody else's in the same turns; may be
+    /// repeated. bench/peers/README.md says which there are, how to build them,
+    /// and their options
+    #[arg(
+        long = "peer",
+        value_parser = PeerSpec::parse,
+        value_name = "NAME[=PROGRAM][:OPTION=VALUE,...]",
+        help_heading = "Peers"
+    )]
+    peers: Vec<PeerSpec>,
+
+    /// The longest that a peer may take to build, or for one pass; it fails
+    /// then
+    #[arg(
+        long,
+        default_value_t = 300,
+        value_parser = clap::value_parser!(u64).range(1..),
+        value_name = "SECONDS",
+        help_heading = "Peers"
+    )]
+    peer_limit: u64,
+
     /// How often each lookup measurement is repeated, in turns
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..), value_name = "TIMES")]
     repeat: u16,
@@ -135,7 +161,7 @@ const QUICK: usize = 5_000;
 
 #[derive(Serialize)]
 #[serde(transparent)]
-struct Results(Vec<Measurement>);
+struct Results(Vec<Row>);
 
 impl Report for Results {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -172,15 +198,27 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     } else {
         args.headers
     };
+    let field = Field {
+        engines: args.engines.clone(),
+        peers: args
+            .peers
+            .iter()
+            .map(PeerSpec::find)
+            .collect::<Result<_, _>>()?,
+        peer_limit: Duration::from_secs(args.peer_limit),
+    };
     let mut results = Vec::new();
     for subject in subjects(args, talk)? {
         let subject = subject.load(args, headers, talk)?;
         let mut progress = talk.progress();
-        let measured = bench::measure_subject(&subject, &args.engines, &plan, &mut progress)
+        let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)
             .map_err(|error| Failure::usage(error.to_string()))?;
         results.extend(measured);
     }
-    let wrong = results.iter().any(|result| result.wrong > 0);
+    let wrong = results
+        .iter()
+        .filter_map(Row::measured)
+        .any(|row| row.wrong > 0);
     args.output.report(&Results(results))?;
     if wrong {
         return Err(Failure::Different);
@@ -230,10 +268,12 @@ impl Source {
             Source::File(path) => {
                 let policy = args.reading.load(Some(path), talk)?.policy;
                 let name = source_name(path);
+                let size = bench::size_name(policy.len());
                 let Some(trace) = &args.trace else {
                     let trace = generated_trace(&policy, headers, args.seed, &mut talk.progress())?;
                     return Ok(Subject {
                         name,
+                        size,
                         policy,
                         trace,
                         expected: None,
@@ -248,6 +288,7 @@ impl Source {
                 let expected = loaded.value.expected.map(|e| winners(&policy, &e));
                 Ok(Subject {
                     name,
+                    size,
                     policy,
                     trace: loaded.value.headers,
                     expected,
@@ -257,9 +298,10 @@ impl Source {
                 let mut progress = talk.progress();
                 let policy = generated_policy(family.clone(), *size, args.seed, &mut progress)?;
                 let trace = generated_trace(&policy, headers, args.seed, &mut progress)?;
-                let name = format!("{name} {}", bench::size_name(*size));
+                let size = bench::size_name(*size);
                 Ok(Subject {
-                    name,
+                    name: format!("{name} {size}"),
+                    size,
                     policy,
                     trace,
                     expected: None,

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr)] // skipped tests say so
 
 mod bad_input;
+mod bench;
 mod check;
 mod classify;
 mod convert;

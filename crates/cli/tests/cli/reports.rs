@@ -40,11 +40,15 @@ fn every_key_is_documented() {
         "inspect".to_owned(),
         format!("inspect {rules}"),
         format!("inspect {rules} --against {rules}"),
+        format!("bench -r {rules} --quick --updates"),
         "engines".to_owned(),
         "profiles".to_owned(),
     ] {
         collect(&run(&format!("{command} --format json")).json(), &mut keys);
     }
+    // A peer is not always there to ask.
+    let peer = "peer name version algorithm options best peak_rss_bytes huge_page_bytes failed";
+    keys.extend(peer.split(' ').map(str::to_owned));
     let missing: Vec<_> = keys
         .iter()
         .filter(|key| !page.contains(&format!("`{key}`")))

@@ -1,0 +1,198 @@
+//! Peers: other people's classifiers, measured in turns with our engines.
+//!
+//! A peer is a program of its own that stays alive through a measurement. It
+//! reads rules and headers from a file ([`subject`]) and obeys commands
+//! ([`process`]). `bench/peers` has the programs and says how they talk.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use classyard::{Policy, PolicyTrace, Winner};
+use serde::{Deserialize, Serialize};
+
+use super::contestant::Contestant;
+use super::measure::as_rate;
+use process::Process;
+
+mod process;
+mod spec;
+mod subject;
+
+pub(crate) use spec::PeerSpec;
+
+/// The version of the way that peers talk.
+const PROTOCOL: u32 = 1;
+
+/// What a peer says of itself.
+#[derive(Deserialize)]
+struct Hello {
+    version: String,
+    protocol: u32,
+    algorithms: Vec<String>,
+}
+
+/// The time that something took.
+#[derive(Deserialize)]
+struct Times {
+    cpu_seconds: f64,
+}
+
+/// The reply to commands with no other result.
+#[derive(Deserialize)]
+struct Done {
+    headers: usize,
+}
+
+/// What a built peer holds; what it does not know is absent.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub(crate) struct Sizes {
+    pub(crate) bytes: Option<usize>,
+    pub(crate) index_bytes: Option<usize>,
+    pub(crate) tables: Option<usize>,
+    peak_rss_bytes: Option<usize>,
+    huge_page_bytes: Option<usize>,
+}
+
+/// The peer behind a row of results.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Origin {
+    /// Its name without algorithm and options.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) algorithm: String,
+    /// Options that it was started with, `key=value`.
+    pub(crate) options: Vec<String>,
+    /// Whether nothing of this peer classified batches of this set faster.
+    pub(crate) best: bool,
+    /// The most memory that its program ever held: building, headers and all.
+    pub(crate) peak_rss_bytes: Option<usize>,
+    /// Memory in huge pages after building.
+    pub(crate) huge_page_bytes: Option<usize>,
+}
+
+/// A peer with rules built, ready for passes.
+pub(crate) struct Peer {
+    spec: PeerSpec,
+    hello: Hello,
+    process: Rc<RefCell<Process>>,
+    /// Our names for its winners.
+    ranked: Rc<[Winner]>,
+    pub(crate) build_seconds: f64,
+    pub(crate) sizes: Sizes,
+}
+
+impl Peer {
+    /// Starts the program and builds. No answer may take longer than `limit`.
+    pub(crate) fn build(
+        spec: &PeerSpec,
+        policy: &Policy,
+        trace: &PolicyTrace,
+        limit: Duration,
+    ) -> Result<Peer, String> {
+        let [rules] = policy.parts() else {
+            let parts = policy.parts().len();
+            return Err(format!(
+                "peers take one kind of header, these rules have {parts}"
+            ));
+        };
+        let (part, headers) = trace.parts().next().expect("the policy has a part");
+        debug_assert_eq!(part.index(), 0);
+        let write = |file: &mut dyn std::io::Write| subject::write(rules, headers, file);
+        let mut process = Process::start(spec, write, limit)?;
+        let hello: Hello = process.reply("starting")?;
+        process.forget_subject();
+        if hello.protocol != PROTOCOL {
+            return Err(format!(
+                "it talks protocol {}, not {PROTOCOL}",
+                hello.protocol
+            ));
+        }
+        let built: Times = process.ask("build")?;
+        let sizes = process.ask("stats")?;
+        let ranked = rules.by_rank().into_iter();
+        let ranked = ranked.map(|position| rules.rule(position as usize).winner());
+        Ok(Peer {
+            spec: spec.clone(),
+            hello,
+            process: Rc::new(RefCell::new(process)),
+            ranked: ranked.collect(),
+            build_seconds: built.cpu_seconds,
+            sizes,
+        })
+    }
+
+    /// How many algorithms it has.
+    pub(crate) fn algorithm_count(&self) -> usize {
+        self.hello.algorithms.len()
+    }
+
+    /// One contestant for each algorithm, with its name and origin.
+    pub(crate) fn algorithms(&self) -> Vec<(Algorithm, Origin)> {
+        let one = |name: &String| {
+            let algorithm = Algorithm {
+                process: Rc::clone(&self.process),
+                ranked: Rc::clone(&self.ranked),
+                name: name.clone(),
+            };
+            let origin = Origin {
+                name: self.spec.name().to_owned(),
+                version: self.hello.version.clone(),
+                algorithm: name.clone(),
+                options: self.spec.options().to_vec(),
+                best: false,
+                peak_rss_bytes: self.sizes.peak_rss_bytes,
+                huge_page_bytes: self.sizes.huge_page_bytes,
+            };
+            (algorithm, origin)
+        };
+        self.hello.algorithms.iter().map(one).collect()
+    }
+}
+
+/// One of a peer's ways to look up in what it has built.
+pub(crate) struct Algorithm {
+    process: Rc<RefCell<Process>>,
+    ranked: Rc<[Winner]>,
+    name: String,
+}
+
+impl Algorithm {
+    fn pass(&self, burst: usize) -> Result<f64, String> {
+        #[derive(Deserialize)]
+        struct Pass {
+            headers: usize,
+            cpu_seconds: f64,
+        }
+        let command = format!("pass {} {burst}", self.name);
+        let pass: Pass = self.process.borrow_mut().ask(&command)?;
+        Ok(as_rate(pass.headers, pass.cpu_seconds.max(1e-9)))
+    }
+}
+
+impl Contestant for Algorithm {
+    fn batch_rate(&mut self) -> Result<f64, String> {
+        self.pass(classyard::BATCH)
+    }
+
+    fn single_rate(&mut self) -> Result<f64, String> {
+        self.pass(1)
+    }
+
+    fn winners(&mut self) -> Result<Vec<Winner>, String> {
+        let mut process = self.process.borrow_mut();
+        let path = process.file("winners");
+        let command = format!("winners {} {}", self.name, path.display());
+        let done: Done = process.ask(&command)?;
+        let bytes = std::fs::read(&path).map_err(|error| format!("its winners: {error}"))?;
+        let winners = subject::read_winners(&bytes, &self.ranked)?;
+        if winners.len() != done.headers {
+            return Err(format!(
+                "{} winners for {} headers",
+                winners.len(),
+                done.headers
+            ));
+        }
+        Ok(winners)
+    }
+}

@@ -1,0 +1,182 @@
+//! A peer's program: started, asked, stopped.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::PeerSpec;
+
+/// How long a program that has closed its output may take to end.
+const ENDING: Duration = Duration::from_secs(2);
+
+/// A running program. Dropping it stops it and removes its files.
+pub(super) struct Process {
+    child: Child,
+    commands: ChildStdin,
+    replies: Receiver<io::Result<String>>,
+    limit: Duration,
+    /// Why it can be asked nothing more.
+    gone: Option<String>,
+    // Removed after the program has been stopped.
+    folder: Folder,
+}
+
+impl Process {
+    /// Starts a peer's program on what `subject` writes.
+    pub(super) fn start(
+        spec: &PeerSpec,
+        subject: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+        limit: Duration,
+    ) -> Result<Process, String> {
+        let folder = Folder::new().map_err(|error| format!("a folder for it: {error}"))?;
+        let path = folder.0.join("subject");
+        write_file(&path, subject).map_err(|error| format!("{}: {error}", path.display()))?;
+        let complaints = File::create(folder.0.join("complaints")).map_err(|e| e.to_string())?;
+        let mut child = Command::new(spec.program())
+            .args(spec.options().iter().map(|option| format!("--{option}")))
+            .arg(&path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(complaints)
+            .spawn()
+            .map_err(|error| format!("{} does not start: {error}", spec.program().display()))?;
+        let commands = child.stdin.take().expect("it was asked for");
+        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let (sender, replies) = mpsc::channel();
+        // Ends with the program, or when nobody listens any more.
+        thread::spawn(move || {
+            let mut lines = output.lines();
+            while lines.next().is_some_and(|line| sender.send(line).is_ok()) {}
+        });
+        Ok(Process {
+            child,
+            commands,
+            replies,
+            limit,
+            gone: None,
+            folder,
+        })
+    }
+
+    /// A file of this name for the program.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.0.join(name)
+    }
+
+    /// Removes rules and headers: the program has read them.
+    pub(super) fn forget_subject(&self) {
+        // It goes with the folder at the latest.
+        let _ = fs::remove_file(self.file("subject"));
+    }
+
+    /// Gives a command and waits for the reply.
+    pub(super) fn ask<T: DeserializeOwned>(&mut self, command: &str) -> Result<T, String> {
+        if self.gone.is_none() {
+            // A program that is gone closes its output, too.
+            let _ = writeln!(self.commands, "{command}");
+        }
+        self.reply(command)
+    }
+
+    /// Waits for the reply to what the program is doing.
+    pub(super) fn reply<T: DeserializeOwned>(&mut self, doing: &str) -> Result<T, String> {
+        if let Some(reason) = &self.gone {
+            return Err(reason.clone());
+        }
+        let line = match self.replies.recv_timeout(self.limit) {
+            Ok(Ok(line)) => line,
+            Ok(Err(error)) => return Err(self.lose(format!("its output: {error}"))),
+            Err(RecvTimeoutError::Timeout) => {
+                let seconds = self.limit.as_secs_f64();
+                return Err(self.lose(format!("`{doing}` took more than {seconds} s")));
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let end = self.last_words();
+                return Err(self.lose(format!("the program ended during `{doing}`: {end}")));
+            }
+        };
+        let value: Value = serde_json::from_str(&line)
+            .map_err(|error| self.lose(format!("a reply that is no JSON, {error}: {line}")))?;
+        if let Some(reason) = value.get("error") {
+            return Err(reason.as_str().unwrap_or(&line).to_owned());
+        }
+        serde_json::from_value(value)
+            .map_err(|error| self.lose(format!("a reply to `{doing}` with {error}: {line}")))
+    }
+
+    /// Gives the program up.
+    fn lose(&mut self, reason: String) -> String {
+        self.stop();
+        self.gone = Some(reason.clone());
+        reason
+    }
+
+    fn stop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// How the program ended and what it complained about last.
+    fn last_words(&mut self) -> String {
+        let began = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status.to_string(),
+                Ok(None) if began.elapsed() < ENDING => thread::sleep(Duration::from_millis(5)),
+                _ => break "its output is closed".to_owned(),
+            }
+        };
+        let complaints = fs::read(self.file("complaints")).unwrap_or_default();
+        let complaints = String::from_utf8_lossy(&complaints);
+        match complaints
+            .lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+        {
+            Some(line) => format!("{status}; {}", line.trim()),
+            None => status,
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A folder of its own, removed in the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> io::Result<Folder> {
+        static NUMBER: AtomicUsize = AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("classyard-peer-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Left-overs in a folder for them do no harm.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    write(&mut file)?;
+    file.flush()
+}
