@@ -50,6 +50,7 @@ pub mod policy;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
+pub mod table;
 pub mod transaction;
 pub mod value;
 
@@ -69,5 +70,6 @@ pub use policy::{Policy, PolicyClassifier, PolicyTrace};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
 pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};
+pub use table::{Guard, PolicyTable, PolicyWriter, Reader, Table, Version, Writer};
 pub use transaction::{Change, Transaction};
 pub use value::ValueFormat;
