@@ -59,12 +59,15 @@ mod sync {
 
 use left_right::{Reader, Sides, Writer};
 
-/// The most interruptions in one execution.
+/// The most interruptions in one execution, unless a model says otherwise.
 const PREEMPTIONS: usize = 3;
 
+/// Tries all executions with so many interruptions; with more, if
+/// `LOOM_MAX_PREEMPTIONS` says so.
 fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
+    let asked = builder.preemption_bound;
+    builder.preemption_bound = Some(asked.map_or(preemptions, |asked| asked.max(preemptions)));
     builder.check(run);
 }
 
@@ -109,7 +112,8 @@ fn read(mut reader: Reader<Pair>, times: usize) -> usize {
 
 #[test]
 fn two_readers_beside_a_writer_that_publishes() {
-    model(PREEMPTIONS, || {
+    // The largest model: one interruption more takes a minute.
+    model(PREEMPTIONS - 1, || {
         let (mut writer, sides) = share();
         let readers: Vec<_> = (0..2)
             .map(|_| {
@@ -212,7 +216,7 @@ fn handles_made_and_dropped_meanwhile() {
 /// for the owner before.
 #[test]
 fn a_slot_with_two_owners() {
-    model(PREEMPTIONS + 1, || {
+    model(PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let first = Reader::new(&sides);
         let other = Arc::clone(&sides);

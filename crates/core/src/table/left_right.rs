@@ -153,6 +153,11 @@ impl<T> Sides<T> {
         })
     }
 
+    /// How many slots there are: the most readers that there ever were at once.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots().count()
+    }
+
     /// A slot for a new reader: one that is free, or else a new one.
     fn claim(&self) -> NonNull<Slot> {
         for slot in self.slots() {

@@ -186,7 +186,7 @@ impl PolicyTable {
     /// [`BuildError`] when the engine takes no updates, an option's value is
     /// wrong, a limit is met or the observer asks to stop. The limit on bytes
     /// is for each part in each of the two copies.
-    pub fn build(
+    pub fn build_policy(
         policy: &Policy,
         spec: &EngineSpec,
         limits: &Limits,
@@ -247,7 +247,9 @@ impl<C: Replica + ?Sized> Clone for Table<C> {
 
 impl<C: Replica + ?Sized> fmt::Debug for Table<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table").finish_non_exhaustive()
+        let mut table = f.debug_struct("Table");
+        table.field("slots", &self.sides.slot_count());
+        table.finish_non_exhaustive()
     }
 }
 
