@@ -23,7 +23,8 @@
 //! Lookups take `&self` and may run on any number of threads. Working memory
 //! belongs to the caller, in a [`Scratch`] for each thread; after the first
 //! batches a lookup allocates nothing. Updates take `&mut self`; sharing a
-//! classifier with readers that never wait is the business of a layer above.
+//! classifier with readers that never wait is the business of a layer above,
+//! the [`table`](crate::table).
 //! No engine starts a thread, reads a clock or an environment variable.
 
 use std::any::{Any, TypeId};

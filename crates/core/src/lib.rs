@@ -14,6 +14,8 @@
 //! 4. Headers packed as keys ([`KeyVec`]) go in, in batches; [`Winner`]s come
 //!    out.
 //! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`].
+//! 6. A [`Table`] lets readers look up on any number of threads while a writer
+//!    makes transactions, without waiting.
 //!
 //! ```
 //! use classyard::*;

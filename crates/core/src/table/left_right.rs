@@ -19,7 +19,7 @@
 //! ```
 //! A reader's slot counts: odd while it is in a side, even while it is not. The
 //! writer keeps the *stragglers*: the slots that were odd after it changed
-//! `live`, with the count that it saw. A lines is 128 bytes, because processors
+//! `live`, with the count that it saw. A line is 128 bytes, because processors
 //! fetch pairs of 64, so readers share no line that anybody writes often.
 //!
 //! # Lookup
