@@ -23,7 +23,8 @@
 //! Lookups take `&self` and may run on any number of threads. Working memory
 //! belongs to the caller, in a [`Scratch`] for each thread; after the first
 //! batches a lookup allocates nothing. Updates take `&mut self`; sharing a
-//! classifier with readers that never wait is the business of a layer above.
+//! classifier with readers that never wait is the business of a layer above,
+//! the [`table`](crate::table).
 //! No engine starts a thread, reads a clock or an environment variable.
 
 use std::any::{Any, TypeId};
@@ -140,6 +141,19 @@ pub trait DynamicClassifier: Classifier {
     /// # Errors
     /// [`UpdateError`] names the change that cannot be made and why.
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError>;
+
+    /// Makes changes that passed [`Transaction::validate`] earlier, against a
+    /// classifier with the same rules: what a layer with several copies of a
+    /// classifier has accepted. Every engine takes whatever passes there; the
+    /// limit on bytes is not looked at again, since the copies need not agree
+    /// about it.
+    ///
+    /// # Panics
+    /// When a change cannot be made after all.
+    fn replay(&mut self, transaction: &Transaction<'_>) {
+        self.apply(transaction)
+            .expect("changes that were accepted before");
+    }
 
     /// Reorganises the structure for faster lookups, without changing any
     /// answer; engines with nothing to reorganise return at once. The caller

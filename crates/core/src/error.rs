@@ -232,6 +232,12 @@ pub enum BuildError {
         /// How many there may be.
         limit: usize,
     },
+    /// Updates are asked of an engine that takes none.
+    #[error("engine `{engine}` takes no updates, so there can be no live table of it")]
+    Static {
+        /// The engine.
+        engine: String,
+    },
     /// The progress observer asked to stop.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {

@@ -14,6 +14,8 @@
 //! 4. Headers packed as keys ([`KeyVec`]) go in, in batches; [`Winner`]s come
 //!    out.
 //! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`].
+//! 6. A [`Table`] lets readers look up on any number of threads while a writer
+//!    makes transactions, without waiting.
 //!
 //! ```
 //! use classyard::*;
@@ -50,6 +52,7 @@ pub mod policy;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
+pub mod table;
 pub mod transaction;
 pub mod value;
 
@@ -69,5 +72,6 @@ pub use policy::{Policy, PolicyClassifier, PolicyTrace};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
 pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};
+pub use table::{Guard, PolicyTable, PolicyWriter, Reader, Table, Version, Writer};
 pub use transaction::{Change, Transaction};
 pub use value::ValueFormat;

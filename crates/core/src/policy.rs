@@ -22,6 +22,7 @@ use crate::schema::Schema;
 
 mod classifier;
 
+pub(crate) use classifier::Plan;
 pub use classifier::{PolicyChange, PolicyClassifier};
 
 type FastMap<K, V> = HashMap<K, V, foldhash::fast::FixedState>;

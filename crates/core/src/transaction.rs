@@ -78,6 +78,16 @@ impl<'a> Transaction<'a> {
         self.changes.clear();
     }
 
+    /// An empty transaction with this one's memory.
+    pub(crate) fn reuse<'b>(mut self) -> Transaction<'b> {
+        self.changes.clear();
+        // Collecting in place keeps the allocation: only the lifetime differs.
+        let none = self.changes.into_iter().map(|_| unreachable!("cleared"));
+        Transaction {
+            changes: none.collect(),
+        }
+    }
+
     /// Checks the changes in order against the rules that are there: the
     /// schema, every id and the limit on rules; then, when there are more rules
     /// afterwards, what the engine holds (`bytes`, asked for only then) against
@@ -151,7 +161,18 @@ impl<'a> Transaction<'a> {
                 touched.insert(id, after);
             }
         }
-        if limits.bytes == usize::MAX || count <= rules {
+        self.validate_bytes(limits, count > rules, bytes)
+    }
+
+    /// The last part of [`validate`](Self::validate): whether there is room for
+    /// more rules, if there are more afterwards.
+    pub(crate) fn validate_bytes(
+        &self,
+        limits: &Limits,
+        grows: bool,
+        bytes: impl FnOnce() -> usize,
+    ) -> Result<(), UpdateError> {
+        if limits.bytes == usize::MAX || !grows {
             return Ok(());
         }
         let held = bytes();

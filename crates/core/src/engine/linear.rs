@@ -231,6 +231,11 @@ impl DynamicClassifier for Linear {
 
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
         self.check(transaction)?;
+        self.replay(transaction);
+        Ok(())
+    }
+
+    fn replay(&mut self, transaction: &Transaction<'_>) {
         for change in transaction.changes() {
             match *change {
                 Change::Insert(rule) => self.insert(rule),
@@ -241,6 +246,5 @@ impl DynamicClassifier for Linear {
                 }
             }
         }
-        Ok(())
     }
 }

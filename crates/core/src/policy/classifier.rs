@@ -4,7 +4,7 @@ use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, 
 use crate::engine::EngineSpec;
 use crate::error::{BuildError, UpdateError};
 use crate::rule::{RuleId, RuleRef, Winner};
-use crate::transaction::Transaction;
+use crate::transaction::{Change, Transaction};
 
 use super::{FastMap, PartId, Policy, PolicyTrace};
 
@@ -141,7 +141,10 @@ impl PolicyClassifier {
     /// When the engine takes no updates, or the rules of one change have
     /// different ids, no part or one part twice.
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
-        let plan = self.plan(changes)?;
+        let rules = self.rules();
+        let plan = self.plan(changes, rules, |id| {
+            self.dynamic().map(|part| part.contains(id)).collect()
+        })?;
         for (part, planned) in self.dynamic().zip(&plan.parts) {
             let checked = part.check(&planned.transaction);
             checked.map_err(|error| error.renumbered(|change| planned.origin[change]))?;
@@ -154,15 +157,52 @@ impl PolicyClassifier {
         Ok(())
     }
 
+    /// Reorganises every part for faster lookups, without changing any answer.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop: some parts are
+    /// reorganised then, and the others as they were.
+    ///
+    /// # Panics
+    /// When the engine takes no updates.
+    pub fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        for part in &mut self.parts {
+            let part = part.as_dynamic().expect(STATIC_ENGINE);
+            part.rebuild(progress)?;
+        }
+        Ok(())
+    }
+
+    /// Rules of the policy, each counted once.
+    pub(crate) fn rules(&self) -> usize {
+        match self.parts.as_slice() {
+            [only] => only.stats().rules,
+            _ => self.rules,
+        }
+    }
+
+    /// Says how many rules there are, for a layer that changed the parts.
+    pub(crate) fn set_rules(&mut self, rules: usize) {
+        self.rules = rules;
+    }
+
+    /// One part's classifier, to change; then comes `set_rules`.
+    pub(crate) fn part_mut(&mut self, part: PartId) -> &mut dyn Classifier {
+        self.parts[part.index()].as_mut()
+    }
+
     /// What the changes mean for each part, checked but for the parts' own
-    /// limits.
-    fn plan<'a>(&self, changes: &[PolicyChange<'a>]) -> Result<Plan<'a>, UpdateError> {
+    /// limits. Before them there are `rules` rules, and
+    /// `standing_before` says for each part whether a rule stands in it.
+    pub(crate) fn plan<'a>(
+        &self,
+        changes: &[PolicyChange<'a>],
+        rules: usize,
+        standing_before: impl Fn(RuleId) -> Vec<bool>,
+    ) -> Result<Plan<'a>, UpdateError> {
         let mut plan = Plan {
             parts: self.parts.iter().map(|_| PartPlan::default()).collect(),
-            rules: match self.parts.as_slice() {
-                [only] => only.stats().rules,
-                _ => self.rules,
-            },
+            rules,
         };
         // For each id, the parts where it stands once earlier changes are made.
         let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
@@ -171,7 +211,7 @@ impl PolicyClassifier {
             self.check_schemas(index, rules)?;
             let before = match standing.get(&id) {
                 Some(parts) => parts.clone(),
-                None => self.dynamic().map(|part| part.contains(id)).collect(),
+                None => standing_before(id),
             };
             plan.count(index, change, id, before.contains(&true), &self.limits)?;
             let mut after = vec![false; self.parts.len()];
@@ -224,18 +264,33 @@ impl PolicyClassifier {
 const STATIC_ENGINE: &str = "the policy was built with an engine that takes no updates";
 
 /// What a list of changes means for the parts.
-struct Plan<'a> {
-    parts: Vec<PartPlan<'a>>,
+pub(crate) struct Plan<'a> {
+    pub(crate) parts: Vec<PartPlan<'a>>,
     /// Rules of the policy after the changes.
-    rules: usize,
+    pub(crate) rules: usize,
 }
 
 /// What a list of changes means for one part.
 #[derive(Default)]
-struct PartPlan<'a> {
-    transaction: Transaction<'a>,
+pub(crate) struct PartPlan<'a> {
+    pub(crate) transaction: Transaction<'a>,
     /// For each change of the transaction, the caller's change behind it.
-    origin: Vec<usize>,
+    pub(crate) origin: Vec<usize>,
+}
+
+impl PartPlan<'_> {
+    /// Whether the part has more rules afterwards.
+    pub(crate) fn grows(&self) -> bool {
+        let changes = self.transaction.changes().iter();
+        let grown: i64 = changes
+            .map(|change| match change {
+                Change::Insert(_) => 1,
+                Change::Remove(_) => -1,
+                Change::Modify(_) => 0,
+            })
+            .sum();
+        grown > 0
+    }
 }
 
 impl Plan<'_> {

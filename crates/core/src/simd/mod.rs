@@ -1,4 +1,4 @@
-//! The only unsafe code of this crate: what the processor can do and the
+//! Unsafe code for speed: what the processor can do and the
 //! language cannot say.
 //!
 //! Each function is safe to call with any argument and changes speed, never

@@ -191,6 +191,11 @@ impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngin
 
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
         self.check(transaction)?;
+        self.replay(transaction);
+        Ok(())
+    }
+
+    fn replay(&mut self, transaction: &Transaction<'_>) {
         for change in transaction.changes() {
             match change {
                 Change::Insert(rule) => self.insert(rule),
@@ -205,7 +210,6 @@ impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngin
             let rebuilt = self.rebuild(&mut crate::classifier::NoProgress);
             rebuilt.expect("only an observer stops a rebuild");
         }
-        Ok(())
     }
 
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {

@@ -1,0 +1,360 @@
+//! Two copies of a value, one writer, readers that never wait.
+//!
+//! # Idea
+//! Readers use the *live* side. The writer changes the *standby* side, which
+//! nobody reads, then makes it the live one. The side that was live becomes the
+//! standby, and belongs to the writer as soon as the readers that were in it at
+//! that moment have left; readers that come later are in the other one. So the
+//! writer waits for a fixed set of readers, each of them at most once, and
+//! readers wait for nothing.
+//!
+//! # Data layout
+//! ```text
+//!  live ─────┐ one line            slots, a list that only grows; each a line
+//!            ▼
+//!  sides [ 0 ][ 1 ]                [pins 6] ──▶ [pins 3] ──▶ [pins 8]
+//!          ▲    ▲                    out          in           out
+//!          │    └─ readers of now
+//!          └────── the writer, once (slot 2, pins 3) has moved on
+//! ```
+//! A reader's slot counts: odd while it is in a side, even while it is not. The
+//! writer keeps the *stragglers*: the slots that were odd after it changed
+//! `live`, with the count that it saw. A line is 128 bytes, because processors
+//! fetch pairs of 64, so readers share no line that anybody writes often.
+//!
+//! # Lookup
+//! ```text
+//! reader, enter:  pins ← pins + 1 (odd)             release
+//!                 fence                             sequentially consistent
+//!                 side ← live                       acquire
+//! reader, leave:  pins ← pins + 1 (even)            release
+//!
+//! writer, swap:   live ← standby                    release
+//!                 fence                             sequentially consistent
+//!                 stragglers ← {(slot, n) : n = slot.pins is odd}      acquire
+//! writer, free?   stragglers ← {(slot, n) : slot.pins is still n}      acquire
+//!                 free if there are none
+//! ```
+//! Entering and leaving have no loop: two stores, a fence and a load.
+//!
+//! # Why it is right
+//! Let `W` be the writer's store to `live` that made side `S` the standby, and
+//! take a reader that enters with the store `E` to its slot. The writer then
+//! loads the slot, which finds
+//!
+//! 1. *something older than `E`*. The writer's fence lies between `W` and that
+//!    load, the reader's between `E` and its load of `live`. The load came
+//!    before `E` in the order of the slot's values, so the writer's fence comes
+//!    before the reader's in the one order of all such fences, and the reader's
+//!    load of `live` finds `W` or something newer. It is not in `S`, unless a
+//!    newer store made `S` live again; then the load, an acquire, sees all that
+//!    the writer did to `S` before.
+//! 2. *`E`'s value*, which is odd: a straggler. The writer leaves `S` alone until
+//!    the count is another. The store that makes it another is a release, by
+//!    the reader when it leaves or when it enters again, or by the handle's next
+//!    owner, and the writer's load is an acquire: all that the reader read, it
+//!    read before the writer writes.
+//! 3. *something newer*. The reader has left, and as in 2 its reads are over.
+//!    Should the newer value be odd, the reader is a straggler once more though
+//!    it is in the other side: that costs time and nothing else.
+//!
+//! A slot that the writer does not find at all, because it was added to the list
+//! meanwhile, is case 1, with the store to the list's head in the place of `E`.
+//!
+//! Counts wrap after 2³¹ entries on 32-bit machines, and a count that is met
+//! again is taken for a reader that never left: again only time.
+//!
+//! `tests/table_model.rs` runs these lines under a model checker.
+//!
+//! # Cost
+//! Enter and leave: one fence, about 10 ns together. Swap and the question
+//! whether the standby is free: a cache line for each slot or straggler.
+//! Memory: twice the value, 128 bytes for each handle that is alive at once.
+//!
+//! # Where we differ from the paper, and why
+//! [RC15] readers announce themselves in one of two indicators that the writer
+//! toggles, so that it waits for each reader once. Here a slot's count tells
+//! the writer that a reader has moved on, so one indicator is enough, the
+//! writer makes one store instead of three for a swap, and it need not wait
+//! within one: it may ask again later, and gather changes meanwhile.
+//!
+//! # References
+//! [RC15] Ramalhete, Correia: Left-Right: a concurrency control technique with
+//! wait-free population oblivious reads. 2015.
+
+#![allow(unsafe_code)]
+
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::ptr::{self, NonNull};
+
+use super::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Cell, Ordering, Reading, fence};
+
+/// A value alone on its pair of cache lines.
+#[repr(align(128))]
+struct Line<T>(T);
+
+/// What readers and the writer share.
+pub(super) struct Sides<T> {
+    /// Which side readers enter.
+    live: Line<AtomicUsize>,
+    sides: [Line<Cell<T>>; 2],
+    /// The newest slot; the others hang behind it.
+    slots: AtomicPtr<Slot>,
+}
+
+// SAFETY: several threads read a side at once, through `&T`, which `T: Sync`
+// allows; the writer's thread changes sides and the last owner's thread drops
+// them, which `T: Send` allows. That no side is read while it is changed is the
+// protocol's doing, argued above. Slots are atomics.
+unsafe impl<T: Send + Sync> Sync for Sides<T> {}
+// SAFETY: the sides go along with whoever owns them last; `T: Send`. The list of
+// slots is owned and used from wherever the sides are.
+unsafe impl<T: Send + Sync> Send for Sides<T> {}
+
+/// A reader's place: where it says that it is in a side.
+#[repr(align(128))]
+struct Slot {
+    /// Odd while the reader is in a side. Only ever counts up, also from one
+    /// owner to the next.
+    pins: AtomicUsize,
+    /// Whether a reader owns the slot.
+    taken: AtomicBool,
+    /// The slot behind; set before the slot is in the list, never afterwards.
+    next: *mut Slot,
+}
+
+impl<T> Sides<T> {
+    /// Shares two equal values. The first is live.
+    pub(super) fn share(left: T, right: T) -> (Writer<T>, Arc<Sides<T>>) {
+        let sides = Arc::new(Sides {
+            live: Line(AtomicUsize::new(0)),
+            sides: [Line(Cell::new(left)), Line(Cell::new(right))],
+            slots: AtomicPtr::new(ptr::null_mut()),
+        });
+        let writer = Writer {
+            shared: Arc::clone(&sides),
+            live: 0,
+            stragglers: Vec::new(),
+        };
+        (writer, sides)
+    }
+
+    /// The slots that are in the list now, newest first.
+    fn slots(&self) -> impl Iterator<Item = NonNull<Slot>> {
+        let mut next = self.slots.load(Ordering::Acquire);
+        std::iter::from_fn(move || {
+            let slot = NonNull::new(next)?;
+            // SAFETY: slots in the list are freed with the list, which `self`
+            // keeps alive; `next` was set before the slot was put in, and the
+            // acquire above, or that of a newer slot's, makes it visible.
+            next = unsafe { slot.as_ref() }.next;
+            Some(slot)
+        })
+    }
+
+    /// How many slots there are: the most readers that there ever were at once.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots().count()
+    }
+
+    /// A slot for a new reader: one that is free, or else a new one.
+    fn claim(&self) -> NonNull<Slot> {
+        for slot in self.slots() {
+            // SAFETY: as in `slots`; only shared references are ever made.
+            let taken = unsafe { &slot.as_ref().taken };
+            let claimed = taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
+            if claimed.is_ok() {
+                return slot;
+            }
+        }
+        let mut head = self.slots.load(Ordering::Relaxed);
+        let slot = Box::into_raw(Box::new(Slot {
+            pins: AtomicUsize::new(0),
+            taken: AtomicBool::new(true),
+            next: head,
+        }));
+        while let Err(found) =
+            self.slots
+                .compare_exchange(head, slot, Ordering::Release, Ordering::Relaxed)
+        {
+            head = found;
+            // SAFETY: the slot is not in the list yet, so nobody else has it.
+            unsafe { (*slot).next = head };
+        }
+        NonNull::new(slot).expect("boxes are not null")
+    }
+}
+
+impl<T> Drop for Sides<T> {
+    fn drop(&mut self) {
+        // Whoever drops the last reference has seen what all others did.
+        let mut next = self.slots.load(Ordering::Relaxed);
+        while !next.is_null() {
+            // SAFETY: slots come from boxes, each is in the list once, and
+            // whoever held a pointer into it held the list alive as well.
+            let slot = unsafe { Box::from_raw(next) };
+            next = slot.next;
+        }
+    }
+}
+
+/// The one that changes the value.
+pub(super) struct Writer<T> {
+    shared: Arc<Sides<T>>,
+    /// The live side; only the writer changes it.
+    live: usize,
+    /// Readers that may be in the standby: their slots and the counts seen.
+    stragglers: Vec<(NonNull<Slot>, usize)>,
+}
+
+// SAFETY: pointers to slots stay good as long as `shared`, whichever thread
+// holds it, and slots are used through shared references to atomics.
+unsafe impl<T: Send + Sync> Send for Writer<T> {}
+// SAFETY: a shared writer can only read the live side, as readers do.
+unsafe impl<T: Send + Sync> Sync for Writer<T> {}
+
+impl<T> Writer<T> {
+    /// Reads the live side.
+    pub(super) fn with_live<R>(&self, read: impl FnOnce(&T) -> R) -> R {
+        let access = self.shared.sides[self.live].0.read();
+        // SAFETY: the live side is changed by nobody: `with_standby` reaches the
+        // other one, and `swap` needs `&mut self`.
+        read(unsafe { &*access.pointer() })
+    }
+
+    /// Whether no reader is in the standby, so that `with_standby` will do it.
+    /// Once true it stays true until the next swap. Waits for nobody.
+    pub(super) fn standby_is_free(&mut self) -> bool {
+        self.stragglers.retain(|(slot, seen)| {
+            // SAFETY: the slot is in the list, which `shared` keeps alive.
+            unsafe { slot.as_ref() }.pins.load(Ordering::Acquire) == *seen
+        });
+        self.stragglers.is_empty()
+    }
+
+    /// Changes the standby, if no reader is in it any more. Waits for nobody.
+    pub(super) fn with_standby<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if !self.standby_is_free() {
+            return None;
+        }
+        let access = self.shared.sides[1 - self.live].0.write();
+        // SAFETY: no reader is in the standby and none can enter it before the
+        // next swap, as argued at the top; this writer is the only one and is
+        // borrowed exclusively.
+        Some(change(unsafe { &mut *access.pointer() }))
+    }
+
+    /// Makes the standby live. Waits for nobody.
+    pub(super) fn swap(&mut self) {
+        self.live = 1 - self.live;
+        self.shared.live.0.store(self.live, Ordering::Release);
+        fence(Ordering::SeqCst);
+        self.stragglers.clear();
+        for slot in self.shared.slots() {
+            // SAFETY: the slot is in the list, which `shared` keeps alive.
+            let seen = unsafe { slot.as_ref() }.pins.load(Ordering::Acquire);
+            if seen % 2 == 1 {
+                self.stragglers.push((slot, seen));
+            }
+        }
+    }
+
+    /// What readers are made of.
+    pub(super) fn sides(&self) -> &Arc<Sides<T>> {
+        &self.shared
+    }
+}
+
+/// One that reads the value, on one thread at a time.
+pub(super) struct Reader<T> {
+    shared: Arc<Sides<T>>,
+    slot: NonNull<Slot>,
+    /// The slot's count while this reader is in no side: even.
+    pins: usize,
+    /// Moves between threads, and is used by one at a time.
+    not_sync: PhantomData<std::cell::Cell<()>>,
+}
+
+// SAFETY: the pointer to the slot stays good as long as `shared`, whichever
+// thread holds it, and the slot is used through shared references to atomics.
+unsafe impl<T: Send + Sync> Send for Reader<T> {}
+
+impl<T> Reader<T> {
+    /// A reader with a slot of its own.
+    pub(super) fn new(shared: &Arc<Sides<T>>) -> Reader<T> {
+        let slot = shared.claim();
+        Reader {
+            shared: Arc::clone(shared),
+            slot,
+            // SAFETY: the slot is in the list, which `shared` keeps alive. The
+            // owner before left the count even, and claiming acquired it.
+            pins: unsafe { slot.as_ref() }.pins.load(Ordering::Relaxed),
+            not_sync: PhantomData,
+        }
+    }
+
+    /// Enters the live side. It stays as it is until the guard is dropped.
+    ///
+    /// Should a guard be leaked, the writer takes the reader to be in its side
+    /// until the reader enters again or is dropped, both of which need the
+    /// leaked guard's lifetime to be over.
+    #[inline]
+    pub(super) fn pin(&mut self) -> Guard<'_, T> {
+        // SAFETY: the slot is in the list, which `shared` keeps alive.
+        let slot = unsafe { self.slot.as_ref() };
+        let inside = self.pins.wrapping_add(1);
+        self.pins = inside.wrapping_add(1);
+        slot.pins.store(inside, Ordering::Release);
+        fence(Ordering::SeqCst);
+        let side = self.shared.live.0.load(Ordering::Acquire);
+        Guard {
+            access: self.shared.sides[side].0.read(),
+            _leave: Leave {
+                slot,
+                outside: self.pins,
+            },
+        }
+    }
+}
+
+impl<T> Drop for Reader<T> {
+    fn drop(&mut self) {
+        // SAFETY: the slot is in the list, which `shared` keeps alive.
+        let slot = unsafe { self.slot.as_ref() };
+        // The count is odd still if a guard was leaked.
+        slot.pins.store(self.pins, Ordering::Release);
+        slot.taken.store(false, Ordering::Release);
+    }
+}
+
+/// A side that a reader is in.
+pub(super) struct Guard<'a, T> {
+    /// Dropped before the reader leaves: fields go in this order.
+    access: Reading<T>,
+    _leave: Leave<'a>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the reader is in this side until `_leave` is dropped, and the
+        // writer does not change it before, as argued at the top.
+        unsafe { &*self.access.pointer() }
+    }
+}
+
+/// Leaves the side when dropped.
+struct Leave<'a> {
+    slot: &'a Slot,
+    outside: usize,
+}
+
+impl Drop for Leave<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.slot.pins.store(self.outside, Ordering::Release);
+    }
+}

@@ -1,0 +1,348 @@
+//! What a side of a table still has to be told: changes and operations that
+//! were accepted, in order, owning their words.
+
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use crate::classifier::{Classifier, DynamicClassifier, NoProgress, Progress};
+use crate::error::BuildError;
+use crate::policy::{PartId, PolicyClassifier};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef};
+use crate::schema::Schema;
+use crate::transaction::{Change, Transaction};
+
+/// What a table can hold on each of its sides. The library implements it for
+/// what it can keep two of: any [`Classifier`] with updates, and
+/// [`PolicyClassifier`].
+pub trait Replica: Send + Sync {
+    /// The classifier of one part; there are as many as in the policy, one for
+    /// a classifier.
+    #[doc(hidden)]
+    fn part(&self, part: PartId) -> &dyn Classifier;
+
+    /// Makes changes of one part that the table has accepted.
+    #[doc(hidden)]
+    fn replay(&mut self, part: PartId, transaction: &Transaction<'_>);
+
+    /// All changes up to here are made, and so many rules are there.
+    #[doc(hidden)]
+    fn set_rules(&mut self, rules: usize);
+
+    /// Reorganises for faster lookups.
+    #[doc(hidden)]
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError>;
+}
+
+pub(super) const STATIC: &str = "the table was built over engines that take updates";
+
+impl Replica for dyn Classifier {
+    fn part(&self, _: PartId) -> &dyn Classifier {
+        self
+    }
+
+    fn replay(&mut self, _: PartId, transaction: &Transaction<'_>) {
+        self.as_dynamic().expect(STATIC).replay(transaction);
+    }
+
+    fn set_rules(&mut self, _: usize) {}
+
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        self.as_dynamic().expect(STATIC).rebuild(progress)
+    }
+}
+
+impl Replica for PolicyClassifier {
+    fn part(&self, part: PartId) -> &dyn Classifier {
+        PolicyClassifier::part(self, part)
+    }
+
+    fn replay(&mut self, part: PartId, transaction: &Transaction<'_>) {
+        let part = self.part_mut(part).as_dynamic();
+        part.expect(STATIC).replay(transaction);
+    }
+
+    fn set_rules(&mut self, rules: usize) {
+        PolicyClassifier::set_rules(self, rules);
+    }
+
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        PolicyClassifier::rebuild(self, progress)
+    }
+}
+
+/// A part of a replica, as something with updates.
+pub(super) fn dynamic<C: Replica + ?Sized>(replica: &C, part: PartId) -> &dyn DynamicClassifier {
+    replica.part(part).dynamic().expect(STATIC)
+}
+
+/// Work that is no change of rules, and that both sides do at the same place
+/// among the changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Operation {
+    /// Reorganise for faster lookups.
+    Rebuild,
+}
+
+impl Operation {
+    /// Does the work on one side.
+    pub(super) fn perform<C: Replica + ?Sized>(
+        self,
+        replica: &mut C,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BuildError> {
+        match self {
+            Operation::Rebuild => replica.rebuild(progress),
+        }
+    }
+}
+
+/// Changes and operations in order. Cleared and filled again, it allocates
+/// nothing.
+#[derive(Default)]
+pub(super) struct Log {
+    entries: Vec<Entry>,
+    /// The rules' words, one after the other.
+    words: Vec<u64>,
+    /// Operations, each with the number of changes before it.
+    operations: Vec<(usize, Operation)>,
+}
+
+/// A change, without its words.
+#[derive(Clone, Copy)]
+struct Entry {
+    kind: Kind,
+    part: PartId,
+    id: RuleId,
+    priority: Priority,
+    action: ActionId,
+    /// Where the rule's words begin.
+    words: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Insert,
+    Remove,
+    Modify,
+}
+
+impl Log {
+    /// Changes held.
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(super) fn push(&mut self, part: PartId, change: &Change<'_>) {
+        let words = self.words.len();
+        let (kind, rule) = match change {
+            Change::Insert(rule) => (Kind::Insert, Some(rule)),
+            Change::Modify(rule) => (Kind::Modify, Some(rule)),
+            Change::Remove(_) => (Kind::Remove, None),
+        };
+        if let Some(rule) = rule {
+            self.words.extend_from_slice(rule.words());
+        }
+        self.entries.push(Entry {
+            kind,
+            part,
+            id: change.id(),
+            priority: rule.map_or(Priority(0), RuleRef::priority),
+            action: rule.map_or(ActionId(0), RuleRef::action),
+            words,
+        });
+    }
+
+    pub(super) fn push_operation(&mut self, operation: Operation) {
+        self.operations.push((self.entries.len(), operation));
+    }
+
+    /// Forgets everything. Keeps memory for so many changes and gives back what
+    /// is more, so that one great transaction does not stay for good.
+    pub(super) fn clear(&mut self, keep: usize) {
+        if self.entries.capacity() > 2 * keep {
+            let width = self.words.len() / self.entries.len().max(1);
+            self.entries.clear();
+            self.entries.shrink_to(keep);
+            self.words.clear();
+            self.words.shrink_to(keep * width);
+        }
+        self.entries.clear();
+        self.words.clear();
+        self.operations.clear();
+    }
+
+    /// Does everything, in order, on one side.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer stops an operation. That and
+    /// later ones are not done then; every change is made.
+    pub(super) fn replay<C: Replica + ?Sized>(
+        &self,
+        replica: &mut C,
+        schemas: &[Arc<Schema>],
+        memory: &mut Transaction<'static>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BuildError> {
+        let mut done = 0;
+        let mut outcome = Ok(());
+        for &(at, operation) in &self.operations {
+            self.replay_changes(done..at, replica, schemas, memory);
+            if outcome.is_ok() {
+                outcome = operation.perform(replica, progress);
+            }
+            done = at;
+        }
+        self.replay_changes(done..self.entries.len(), replica, schemas, memory);
+        outcome
+    }
+
+    /// The same where there is nobody who could stop it.
+    pub(super) fn replay_all<C: Replica + ?Sized>(
+        &self,
+        replica: &mut C,
+        schemas: &[Arc<Schema>],
+        memory: &mut Transaction<'static>,
+    ) {
+        let done = self.replay(replica, schemas, memory, &mut NoProgress);
+        done.expect("only an observer stops an operation");
+    }
+
+    /// All changes of a part become one transaction: the sides meet only where
+    /// they are live, so what lies between is nobody's to see.
+    fn replay_changes<C: Replica + ?Sized>(
+        &self,
+        range: std::ops::Range<usize>,
+        replica: &mut C,
+        schemas: &[Arc<Schema>],
+        memory: &mut Transaction<'static>,
+    ) {
+        if range.is_empty() {
+            return;
+        }
+        let entries = &self.entries[range];
+        let mut transaction = std::mem::take(memory).reuse();
+        for (index, schema) in schemas.iter().enumerate() {
+            let part = PartId::from_index(index);
+            transaction.clear();
+            for entry in entries.iter().filter(|entry| entry.part == part) {
+                transaction.push(self.change(entry, schema));
+            }
+            if !transaction.changes().is_empty() {
+                replica.replay(part, &transaction);
+            }
+        }
+        *memory = transaction.reuse();
+    }
+
+    fn change<'a>(&'a self, entry: &Entry, schema: &'a Arc<Schema>) -> Change<'a> {
+        let rule = |log: &'a Log| RuleRef {
+            schema,
+            id: entry.id,
+            priority: entry.priority,
+            action: entry.action,
+            words: &log.words[entry.words..entry.words + schema.rule_words()],
+        };
+        match entry.kind {
+            Kind::Insert => Change::Insert(rule(self)),
+            Kind::Modify => Change::Modify(rule(self)),
+            Kind::Remove => Change::Remove(entry.id),
+        }
+    }
+
+    /// Bytes held, spare room included.
+    pub(super) fn bytes(&self) -> usize {
+        self.entries.capacity() * size_of::<Entry>() + self.words.capacity() * size_of::<u64>()
+    }
+}
+
+/// Where rules stand once everything in a log is done, as far as that differs
+/// from the live side: a bit for each part.
+#[derive(Default)]
+pub(super) struct Overlay {
+    parts: HashMap<RuleId, u8, foldhash::fast::FixedState>,
+}
+
+impl Overlay {
+    /// The parts where a rule stands, if changes on their way touch it.
+    pub(super) fn get(&self, id: RuleId) -> Option<u8> {
+        self.parts.get(&id).copied()
+    }
+
+    /// Takes the last changes of a log in; `standing` says where a rule stands
+    /// in the live side.
+    pub(super) fn record(&mut self, log: &Log, from: usize, standing: impl Fn(RuleId) -> u8) {
+        for entry in &log.entries[from..] {
+            let parts = self.parts.entry(entry.id);
+            let parts = parts.or_insert_with(|| standing(entry.id));
+            let bit = 1 << entry.part.index();
+            match entry.kind {
+                Kind::Insert | Kind::Modify => *parts |= bit,
+                Kind::Remove => *parts &= !bit,
+            }
+        }
+    }
+
+    /// Forgets the changes of a log, which are all that was recorded.
+    pub(super) fn forget(&mut self, log: &Log) {
+        // Clearing takes as long as the map once was large, removing as long as
+        // the log is.
+        if self.parts.len() * 16 >= self.parts.capacity() {
+            self.parts.clear();
+        } else {
+            for entry in &log.entries {
+                self.parts.remove(&entry.id);
+            }
+        }
+    }
+
+    /// Bytes held, spare room included.
+    pub(super) fn bytes(&self) -> usize {
+        self.parts.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{FieldMatch, Rule};
+
+    #[test]
+    fn a_transactions_memory_is_used_again() {
+        let schema = Schema::ipv4_5tuple();
+        let rule = Rule::new(
+            &schema,
+            RuleId::from_index(1),
+            Priority(2),
+            ActionId(3),
+            &[FieldMatch::Any; 5],
+        )
+        .unwrap();
+        let mut first = Transaction::new();
+        for _ in 0..100 {
+            first.insert(rule.view());
+        }
+        let place = first.changes().as_ptr() as usize;
+        let mut second: Transaction<'static> = first.reuse();
+        assert!(second.changes().is_empty());
+        for _ in 0..100 {
+            second.remove(RuleId::from_index(1));
+        }
+        assert_eq!(second.changes().as_ptr() as usize, place);
+    }
+
+    #[test]
+    fn a_log_gives_the_room_of_a_great_transaction_back() {
+        let schema = Schema::ipv4_5tuple();
+        let matches = [FieldMatch::Any; 5];
+        let rule = Rule::new(&schema, RuleId::MAX, Priority(2), ActionId(3), &matches).unwrap();
+        let mut log = Log::default();
+        for _ in 0..10_000 {
+            log.push(PartId::FIRST, &Change::Insert(rule.view()));
+        }
+        let large = log.bytes();
+        log.clear(100);
+        assert!(log.bytes() * 50 < large, "{} of {large}", log.bytes());
+        assert_eq!(log.len(), 0);
+    }
+}

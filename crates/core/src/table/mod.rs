@@ -1,0 +1,333 @@
+//! The live table: one writer changes rules while any number of readers look
+//! headers up, and no reader ever waits.
+//!
+//! # Semantics
+//!
+//! A [`Reader`] *pins* the table for one batch and sees the rules as they are
+//! after some number of whole transactions, its [`Version`], until it lets go.
+//! Pinning takes a constant number of steps, whatever the writer and other
+//! readers do. What one reader sees never goes back.
+//!
+//! The [`Writer`] has each transaction accepted or refused at once
+//! ([`Writer::apply`]), by all that was accepted before. Accepted changes
+//! become visible together, in order: at once where no reader is in the way,
+//! else with one of the next calls; [`Writer::publish`] returns when everything
+//! accepted is visible to whoever pins from then on. Only the writer ever
+//! waits, and only for batches that began before.
+//!
+//! A table holds two copies of the engine and the changes that one of them
+//! lacks, at most [`MAX_PENDING`] and the last transaction's.
+//!
+//! ```
+//! use classyard::*;
+//!
+//! let schema = Schema::ipv4_5tuple();
+//! let engine = EngineSpec::parse("tuplemerge")?;
+//! let (mut writer, table) =
+//!     Table::build(&RuleSet::new(&schema), &engine, &Limits::default(), &mut NoProgress)?;
+//!
+//! let any = [FieldMatch::Any; 5];
+//! let rule = Rule::new(&schema, RuleId::new(7)?, Priority(1), ActionId(0), &any)?;
+//! let mut keys = KeyVec::new(&schema);
+//! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 80, 6])?;
+//!
+//! let mut reader = table.reader(); // one for each thread
+//! let before = reader.pin();
+//! let accepted = writer.apply(Transaction::new().insert(rule.view()))?;
+//! assert_eq!(before.classify_one(keys.key(0), &mut Scratch::new()), Winner::MISS);
+//! drop(before);
+//!
+//! assert_eq!(writer.publish(), accepted);
+//! let mut winners = [Winner::MISS];
+//! let seen = reader.classify_batch(keys.as_slice(), &mut winners, &mut Scratch::new());
+//! assert_eq!(seen, accepted);
+//! assert_eq!(winners[0].rule(), Some(RuleId::new(7)?));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Mechanism
+//!
+//! Left-right [RC15] with group commit; `left_right.rs` draws the protocol and
+//! says why it is right, `docs/live-table.md` walks through it.
+//!
+//! ```text
+//!            apply, publish                        pin
+//!  ┌──────┐  ┌─────┐ ┌─────┐        ┌──────────┐  ◀──── Reader
+//!  │Writer│─▶│ new │▶│ old │─┐      │   live   │  ◀──── Reader
+//!  └──────┘  └─────┘ └─────┘ │      └──────────┘
+//!             neither  the   │        ▲  swap
+//!             side    live   │        ▼
+//!             has     side   │      ┌──────────┐
+//!             these   has    └─────▶│ standby  │  ◀──── readers that came before
+//!                     these  replay └──────────┘        the last swap, if any
+//! ```
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::classifier::{Classifier, Limits, Progress, Scratch};
+use crate::engine::EngineSpec;
+use crate::error::BuildError;
+use crate::key::KeySlice;
+use crate::policy::{Policy, PolicyClassifier};
+use crate::rule::Winner;
+use crate::ruleset::RuleSet;
+
+mod left_right;
+mod log;
+mod policy;
+mod sync;
+mod writer;
+
+#[cfg(test)]
+mod tests;
+
+pub use log::Replica;
+pub use writer::{MAX_PENDING, PolicyWriter, Writer};
+
+use left_right::Sides;
+
+/// Which rules one sees: those of the building and so many transactions since,
+/// counted from 0 in the order in which they were accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Version(u64);
+
+impl Version {
+    /// The number of transactions.
+    #[must_use]
+    pub fn transactions(self) -> u64 {
+        self.0
+    }
+
+    fn next(self) -> Version {
+        Version(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One of a table's sides.
+struct Side<C: ?Sized> {
+    version: Version,
+    classifier: Box<C>,
+}
+
+/// Where readers come from; as many copies as one likes, on any thread. The
+/// table lives as long as its writer, a reader or a copy of this.
+///
+/// A table of a [`Classifier`] unless said otherwise; [`PolicyTable`] holds the
+/// parts of a policy.
+pub struct Table<C: Replica + ?Sized = dyn Classifier> {
+    sides: Arc<Sides<Side<C>>>,
+}
+
+/// A live table of a policy's parts, such as IPv4 and IPv6: readers see a
+/// transaction in all parts or in none.
+pub type PolicyTable = Table<PolicyClassifier>;
+
+impl Table {
+    /// Builds an engine over the rules twice, and the table around it.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the engine takes no updates, an option's value is
+    /// wrong, a limit is met or the observer asks to stop. The limit on bytes
+    /// is for each of the two copies.
+    pub fn build(
+        rules: &RuleSet,
+        spec: &EngineSpec,
+        limits: &Limits,
+        progress: &mut dyn Progress,
+    ) -> Result<(Writer, Table), BuildError> {
+        refuse_static(spec)?;
+        let left = spec.build(rules, limits, progress)?;
+        let right = spec.build(rules, limits, progress)?;
+        Table::from_pair(left, right, limits)
+    }
+
+    /// A table around two classifiers that hold the same rules, for engines
+    /// that are not in the registry. From now on the limits are the table's to
+    /// keep.
+    ///
+    /// # Errors
+    /// [`BuildError::Static`] when one of them takes no updates.
+    ///
+    /// # Panics
+    /// When they differ in schema or in the number of rules.
+    pub fn from_pair(
+        left: Box<dyn Classifier>,
+        right: Box<dyn Classifier>,
+        limits: &Limits,
+    ) -> Result<(Writer, Table), BuildError> {
+        for side in [&left, &right] {
+            if side.dynamic().is_none() {
+                return Err(BuildError::Static {
+                    engine: side.engine().to_owned(),
+                });
+            }
+        }
+        assert_eq!(left.schema(), right.schema(), "two sides, one schema");
+        let rules = left.stats().rules;
+        assert_eq!(rules, right.stats().rules, "two sides with the same rules");
+        let schemas = vec![Arc::clone(left.schema())];
+        Ok(share(left, right, schemas, rules, limits))
+    }
+}
+
+impl PolicyTable {
+    /// Builds an engine for each part, twice, and the table around it.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the engine takes no updates, an option's value is
+    /// wrong, a limit is met or the observer asks to stop. The limit on bytes
+    /// is for each part in each of the two copies.
+    pub fn build_policy(
+        policy: &Policy,
+        spec: &EngineSpec,
+        limits: &Limits,
+        progress: &mut dyn Progress,
+    ) -> Result<(PolicyWriter, PolicyTable), BuildError> {
+        refuse_static(spec)?;
+        let left = Box::new(policy.build(spec, limits, progress)?);
+        let right = Box::new(policy.build(spec, limits, progress)?);
+        let schemas = policy.schemas().map(Arc::clone).collect();
+        Ok(share(left, right, schemas, policy.len(), limits))
+    }
+}
+
+fn refuse_static(spec: &EngineSpec) -> Result<(), BuildError> {
+    let engine = spec.engine();
+    if engine.dynamic {
+        return Ok(());
+    }
+    Err(BuildError::Static {
+        engine: engine.name.to_owned(),
+    })
+}
+
+fn share<C: Replica + ?Sized>(
+    left: Box<C>,
+    right: Box<C>,
+    schemas: Vec<Arc<crate::schema::Schema>>,
+    rules: usize,
+    limits: &Limits,
+) -> (Writer<C>, Table<C>) {
+    let side = |classifier| Side {
+        version: Version::default(),
+        classifier,
+    };
+    let (writer, sides) = Sides::share(side(left), side(right));
+    let writer = Writer::new(writer, schemas, rules, limits);
+    (writer, Table { sides })
+}
+
+impl<C: Replica + ?Sized> Table<C> {
+    /// A reader, for one thread. Takes a slot that a dropped reader left, or
+    /// memory for one more (128 bytes).
+    #[must_use]
+    pub fn reader(&self) -> Reader<C> {
+        Reader {
+            side: left_right::Reader::new(&self.sides),
+        }
+    }
+}
+
+impl<C: Replica + ?Sized> Clone for Table<C> {
+    fn clone(&self) -> Table<C> {
+        Table {
+            sides: Arc::clone(&self.sides),
+        }
+    }
+}
+
+impl<C: Replica + ?Sized> fmt::Debug for Table<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = f.debug_struct("Table");
+        table.field("slots", &self.sides.slot_count());
+        table.finish_non_exhaustive()
+    }
+}
+
+/// Looks headers up in a table, on one thread at a time. May move to another
+/// thread; each thread should have one of its own.
+pub struct Reader<C: Replica + ?Sized = dyn Classifier> {
+    side: left_right::Reader<Side<C>>,
+}
+
+impl<C: Replica + ?Sized> Reader<C> {
+    /// Holds the table as it is now, until the guard is dropped. Never waits
+    /// and never tries again.
+    ///
+    /// Hold it for a batch or a few: while an old guard is held, changes stay
+    /// out of sight for everybody, and in the end the writer waits. A thread
+    /// that holds one must not call the writer where that may wait. A leaked
+    /// guard counts as held until the reader pins again or is dropped.
+    #[inline]
+    pub fn pin(&mut self) -> Guard<'_, C> {
+        Guard {
+            side: self.side.pin(),
+            table: PhantomData,
+        }
+    }
+}
+
+impl Reader {
+    /// Improves `winners[i]` by the best rule that matches `keys[i]`, all at
+    /// one version, which is returned.
+    ///
+    /// # Panics
+    /// When there are not as many winners as keys, or the keys are of another
+    /// width than the schema's.
+    pub fn classify_batch(
+        &mut self,
+        keys: KeySlice<'_>,
+        winners: &mut [Winner],
+        scratch: &mut Scratch,
+    ) -> Version {
+        let guard = self.pin();
+        guard.classify_batch(keys, winners, scratch);
+        guard.version()
+    }
+}
+
+impl<C: Replica + ?Sized> fmt::Debug for Reader<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
+}
+
+/// A table as it was when it was pinned: a classifier and its version.
+pub struct Guard<'a, C: Replica + ?Sized = dyn Classifier> {
+    side: left_right::Guard<'a, Side<C>>,
+    table: PhantomData<&'a C>,
+}
+
+impl<C: Replica + ?Sized> Guard<'_, C> {
+    /// Which transactions have been made here.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.side.version
+    }
+}
+
+impl<C: Replica + ?Sized> Deref for Guard<'_, C> {
+    type Target = C;
+
+    #[inline]
+    fn deref(&self) -> &C {
+        &self.side.classifier
+    }
+}
+
+impl<C: Replica + ?Sized> fmt::Debug for Guard<'_, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut guard = f.debug_struct("Guard");
+        guard.field("version", &self.version());
+        guard.finish_non_exhaustive()
+    }
+}

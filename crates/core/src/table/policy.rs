@@ -1,0 +1,69 @@
+//! Transactions over a policy's parts.
+
+use crate::error::UpdateError;
+use crate::policy::{PartId, Plan, PolicyChange};
+
+use super::Version;
+use super::writer::PolicyWriter;
+
+impl PolicyWriter {
+    /// Accepts all changes, in order and in all parts, or refuses all: the list
+    /// is one transaction. Accepted changes are visible when the version
+    /// returned is; that is at once unless a reader that pinned an older
+    /// version is still there, and with a later call otherwise. Waits only when
+    /// more than [`MAX_PENDING`](super::MAX_PENDING) changes would stay
+    /// invisible.
+    ///
+    /// # Errors
+    /// [`UpdateError`] names the change of this list that cannot be made and
+    /// why; nothing is changed then. When a part has no room left in bytes,
+    /// that is the first change that gives this part a rule.
+    ///
+    /// # Panics
+    /// When the rules of one change have different ids, no part or one part
+    /// twice, or the table is [poisoned](Self::is_poisoned).
+    pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<Version, UpdateError> {
+        self.refuse_poisoned();
+        let plan = self.plan(changes)?;
+        self.rules = plan.rules;
+        let changes = plan.parts.iter().enumerate().flat_map(|(part, planned)| {
+            let part = PartId::from_index(part);
+            let changes = planned.transaction.changes().iter();
+            changes.map(move |change| (part, change))
+        });
+        Ok(self.accept(changes))
+    }
+
+    /// Says whether [`apply`](Self::apply) would accept the changes.
+    ///
+    /// # Errors
+    /// The same as [`apply`](Self::apply).
+    ///
+    /// # Panics
+    /// When the rules of one change have different ids, no part or one part
+    /// twice.
+    pub fn check(&self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
+        self.plan(changes).map(drop)
+    }
+
+    /// What the changes mean for each part, checked against everything
+    /// accepted.
+    fn plan<'a>(&self, changes: &[PolicyChange<'a>]) -> Result<Plan<'a>, UpdateError> {
+        let parts = self.schemas.len();
+        let plan = self.with_live(|live| {
+            live.plan(changes, self.rules, |id| {
+                let standing = self.standing(id);
+                (0..parts).map(|part| standing & (1 << part) != 0).collect()
+            })
+        })?;
+        // The plan has checked ids, schemas and the number of rules.
+        for (index, planned) in plan.parts.iter().enumerate() {
+            let bytes = || self.held_bytes(PartId::from_index(index));
+            let checked = planned
+                .transaction
+                .validate_bytes(&self.limits, planned.grows(), bytes);
+            checked.map_err(|error| error.renumbered(|change| planned.origin[change]))?;
+        }
+        Ok(plan)
+    }
+}

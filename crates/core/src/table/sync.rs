@@ -1,0 +1,59 @@
+//! What the protocol needs of the language's concurrency, and nothing else.
+//!
+//! The model checker's tests compile `left_right.rs` against a module of the
+//! same shape made of checked types; so the code under test is the code that
+//! runs.
+
+pub(super) use std::sync::Arc;
+pub(super) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+
+/// A value that is reached through pointers. An access lasts as long as the
+/// `Reading` or `Writing` that stands for it, which is what the model checker
+/// watches.
+pub(super) struct Cell<T>(std::cell::UnsafeCell<T>);
+
+impl<T> Cell<T> {
+    pub(super) fn new(value: T) -> Cell<T> {
+        Cell(std::cell::UnsafeCell::new(value))
+    }
+
+    /// Begins to read.
+    pub(super) fn read(&self) -> Reading<T> {
+        Reading(self.0.get())
+    }
+
+    /// Begins to write.
+    pub(super) fn write(&self) -> Writing<T> {
+        Writing(self.0.get())
+    }
+}
+
+/// A read access under way.
+pub(super) struct Reading<T>(*const T);
+
+impl<T> Reading<T> {
+    pub(super) fn pointer(&self) -> *const T {
+        self.0
+    }
+}
+
+/// A write access under way.
+pub(super) struct Writing<T>(*mut T);
+
+impl<T> Writing<T> {
+    pub(super) fn pointer(&self) -> *mut T {
+        self.0
+    }
+}
+
+/// Lets time pass while the writer waits for a reader, for the so-manyth time
+/// in a row: a batch is over within microseconds; a reader that was interrupted
+/// needs the processor; and one that holds its guard for long should not cost a
+/// whole processor.
+pub(super) fn pause(rounds: u32) {
+    match rounds {
+        0..8 => (0..1 << rounds).for_each(|_| std::hint::spin_loop()),
+        8..512 => std::thread::yield_now(),
+        _ => std::thread::sleep(std::time::Duration::from_micros(100)),
+    }
+}

@@ -1,0 +1,444 @@
+//! What the table does at its edges: limits, panics, waiting, the end.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc;
+
+use super::*;
+use crate::classifier::{DynamicClassifier, LookupTrace, NoProgress, Stats};
+use crate::error::UpdateError;
+use crate::policy::{PartId, PolicyChange};
+use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId};
+use crate::schema::Schema;
+use crate::transaction::Transaction;
+
+fn spec() -> EngineSpec {
+    EngineSpec::parse("tuplemerge").unwrap()
+}
+
+fn rule_of(schema: &Arc<Schema>, number: u32, priority: u32) -> Rule {
+    let any = vec![FieldMatch::Any; schema.fields().len()];
+    let id = RuleId::new(number).unwrap();
+    Rule::new(schema, id, Priority(priority), ActionId(0), &any).unwrap()
+}
+
+fn rule(number: u32) -> Rule {
+    rule_of(&Schema::ipv4_5tuple(), number, number)
+}
+
+fn rules(numbers: std::ops::Range<u32>) -> RuleSet {
+    let mut rules = RuleSet::new(&Schema::ipv4_5tuple());
+    rules.extend(numbers.map(rule));
+    rules
+}
+
+fn build(numbers: std::ops::Range<u32>, limits: &Limits) -> (Writer, Table) {
+    Table::build(&rules(numbers), &spec(), limits, &mut NoProgress).unwrap()
+}
+
+fn insert(writer: &mut Writer, number: u32) -> Result<Version, UpdateError> {
+    writer.apply(Transaction::new().insert(rule(number).view()))
+}
+
+/// The best rule, which every key of these tests matches.
+fn best<C: Replica + ?Sized>(reader: &mut Reader<C>, part: PartId) -> Option<u32> {
+    let guard = reader.pin();
+    let part = Replica::part(&*guard, part);
+    let key = vec![0; part.schema().key_words()];
+    let winner = part.classify_one(&key, &mut Scratch::new());
+    winner.rule().map(RuleId::get)
+}
+
+#[test]
+fn handles_go_where_threads_need_them() {
+    fn send<T: Send>() {}
+    fn sync<T: Sync>() {}
+    send::<Writer>();
+    send::<PolicyWriter>();
+    send::<Reader>();
+    send::<Table>();
+    sync::<Table>();
+    sync::<PolicyTable>();
+}
+
+#[test]
+fn what_is_pinned_stays_and_what_is_published_shows() {
+    let (mut writer, table) = build(0..3, &Limits::default());
+    let (mut early, mut late) = (table.reader(), table.reader());
+    let guard = early.pin();
+    assert_eq!(insert(&mut writer, 10).unwrap(), Version(1));
+    assert_eq!(writer.visible(), Version(1));
+    assert_eq!(best(&mut late, PartId::FIRST), Some(10));
+    // The standby is the guard's now.
+    insert(&mut writer, 11).unwrap();
+    assert_eq!((writer.pending(), writer.visible()), (1, Version(1)));
+    assert!(!writer.try_publish());
+    assert!(insert(&mut writer, 11).is_err(), "accepted is accepted");
+    assert_eq!(guard.version(), Version(0));
+    assert_eq!(guard.stats().rules, 3);
+    drop(guard);
+    assert_eq!(writer.publish(), Version(2));
+    assert_eq!(best(&mut early, PartId::FIRST), Some(11));
+    // Transactions without changes count as well.
+    assert_eq!(writer.apply(&Transaction::new()).unwrap(), Version(3));
+    assert_eq!(late.pin().version(), Version(3));
+}
+
+#[test]
+fn slots_are_used_again() {
+    let (_writer, table) = build(0..1, &Limits::default());
+    for _ in 0..10 {
+        let _three = [table.reader(), table.reader(), table.reader()];
+    }
+    assert_eq!(table.sides.slot_count(), 3);
+    assert!(format!("{table:?}").contains("slots: 3"));
+}
+
+#[test]
+fn everything_may_be_dropped_in_any_order() {
+    for order in 0..6 {
+        let (mut writer, table) = build(0..3, &Limits::default());
+        let reader = table.reader();
+        insert(&mut writer, 5).unwrap();
+        let mut parts: [Option<Box<dyn std::any::Any>>; 3] = [
+            Some(Box::new(writer)),
+            Some(Box::new(table)),
+            Some(Box::new(reader)),
+        ];
+        for step in [order % 3, (order % 3 + 1 + order / 3) % 3] {
+            parts[step].take();
+        }
+    }
+}
+
+#[test]
+fn a_writer_that_goes_leaves_what_it_can() {
+    let (mut writer, table) = build(0..3, &Limits::default());
+    let mut reader = table.reader();
+    let guard = reader.pin();
+    insert(&mut writer, 10).unwrap();
+    insert(&mut writer, 11).unwrap();
+    drop(guard);
+    drop(writer);
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(11));
+}
+
+#[test]
+fn limits_hold_for_what_is_not_visible_yet() {
+    let limits = Limits {
+        rules: 4,
+        ..Limits::default()
+    };
+    let (mut writer, table) = build(0..2, &limits);
+    let mut reader = table.reader();
+    let _guard = reader.pin();
+    insert(&mut writer, 10).unwrap();
+    insert(&mut writer, 11).unwrap();
+    let refused = insert(&mut writer, 12).unwrap_err();
+    let full = UpdateError::TooManyRules {
+        change: 0,
+        found: 5,
+        limit: 4,
+    };
+    assert_eq!(refused, full);
+    let gone = RuleId::new(11).unwrap();
+    writer.apply(Transaction::new().remove(gone)).unwrap();
+    assert!(!writer.contains(gone));
+    insert(&mut writer, 12).unwrap();
+    assert_eq!(writer.rules(), 4);
+}
+
+#[test]
+fn a_limit_on_bytes_refuses_growth_and_never_what_was_accepted() {
+    let (roomy, _) = build(0..300, &Limits::default());
+    let limits = Limits {
+        bytes: roomy.held_bytes(PartId::FIRST),
+        ..Limits::default()
+    };
+    let (mut writer, table) = build(0..100, &limits);
+    let mut reader = table.reader();
+    let mut guard = Some(reader.pin());
+    let mut number = 100;
+    let refused = loop {
+        if number == 400 {
+            // From here on what was gathered becomes visible, on both sides.
+            drop(guard.take());
+        }
+        match insert(&mut writer, number) {
+            Ok(_) => number += 1,
+            Err(refused) => break refused,
+        }
+        assert!(number < 100_000, "no limit");
+    };
+    assert!(guard.is_none(), "gathered beyond the limit, {number}");
+    assert!(matches!(refused, UpdateError::TooManyBytes { .. }));
+    writer.synchronize();
+    writer.rebuild(&mut NoProgress).unwrap();
+    assert_eq!(writer.rules(), number as usize);
+    writer
+        .apply(Transaction::new().remove(RuleId::new(0).unwrap()))
+        .unwrap();
+}
+
+#[test]
+fn pending_changes_are_bounded_and_only_the_writer_waits() {
+    let (mut writer, table) = build(0..1, &Limits::default());
+    let (pinned, is_pinned) = mpsc::channel();
+    let (leave, may_leave) = mpsc::channel::<()>();
+    let mut reader = table.reader();
+    let thread = std::thread::spawn(move || {
+        let guard = reader.pin();
+        pinned.send(()).unwrap();
+        may_leave.recv().unwrap();
+        guard.version()
+    });
+    is_pinned.recv().unwrap();
+    let rule = rule(0);
+    let mut one = Transaction::new();
+    one.modify(rule.view());
+    writer.apply(&one).unwrap();
+    for _ in 0..MAX_PENDING {
+        writer.apply(&one).unwrap();
+    }
+    assert_eq!(writer.pending(), MAX_PENDING);
+    leave.send(()).unwrap();
+    // This one waits for the reader.
+    let last = writer.apply(&one).unwrap();
+    assert_eq!((writer.pending(), writer.visible()), (0, last));
+    assert_eq!(thread.join().unwrap(), Version(0));
+    let bytes = writer.log_bytes();
+    for _ in 0..1000 {
+        writer.apply(&one).unwrap();
+    }
+    assert!(writer.log_bytes() <= bytes, "nothing piles up");
+}
+
+#[test]
+fn a_rebuild_may_be_stopped() {
+    struct StopAfter(usize);
+    impl Progress for StopAfter {
+        fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {
+            if self.0 == 0 {
+                return ControlFlow::Break(());
+            }
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+    }
+    let (mut writer, table) = build(0..2000, &Limits::default());
+    let mut reader = table.reader();
+    let mut stops = 0;
+    for number in 0..20u32 {
+        insert(&mut writer, 5000 + number).unwrap();
+        let after = number as usize % 4;
+        if let Err(error) = writer.rebuild(&mut StopAfter(after)) {
+            assert!(matches!(error, BuildError::Stopped { .. }));
+            stops += 1;
+        }
+        assert_eq!(best(&mut reader, PartId::FIRST), Some(5000 + number));
+        assert_eq!(writer.rules(), reader.pin().stats().rules);
+    }
+    assert!(stops >= 5, "{stops}");
+}
+
+/// An engine with one rule at most, which panics or is static on demand.
+struct Fragile {
+    schema: Arc<Schema>,
+    rules: Vec<RuleId>,
+    updates: bool,
+}
+
+impl Fragile {
+    fn boxed(updates: bool) -> Box<dyn Classifier> {
+        Box::new(Fragile {
+            schema: Schema::ipv4_5tuple(),
+            rules: Vec::new(),
+            updates,
+        })
+    }
+}
+
+impl Classifier for Fragile {
+    fn engine(&self) -> &'static str {
+        "fragile"
+    }
+
+    fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    fn classify_batch(&self, _: KeySlice<'_>, winners: &mut [Winner], _: &mut Scratch) {
+        for winner in winners {
+            for &id in &self.rules {
+                *winner = winner.or(Winner::new(Priority(1), id));
+            }
+        }
+    }
+
+    fn classify_masked(&self, _: &[u64], _: Winner, _: &mut [u64], _: &mut Scratch) -> Winner {
+        unreachable!("not asked for here")
+    }
+
+    fn trace(&self, _: &[u64]) -> LookupTrace {
+        unreachable!("not asked for here")
+    }
+
+    fn stats(&self) -> Stats {
+        Stats {
+            rules: self.rules.len(),
+            ..Stats::default()
+        }
+    }
+
+    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
+        self.updates.then_some(self)
+    }
+
+    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
+        if self.updates { Some(self) } else { None }
+    }
+}
+
+impl DynamicClassifier for Fragile {
+    fn contains(&self, id: RuleId) -> bool {
+        self.rules.contains(&id)
+    }
+
+    fn check(&self, _: &Transaction<'_>) -> Result<(), UpdateError> {
+        Ok(())
+    }
+
+    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        for change in transaction.changes() {
+            self.rules.push(change.id());
+            assert!(change.id().get() != 13, "an engine's mistake");
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn an_engine_that_panics_poisons_the_writer_and_no_reader() {
+    let limits = Limits::default();
+    let (mut writer, table) =
+        Table::from_pair(Fragile::boxed(true), Fragile::boxed(true), &limits).unwrap();
+    let mut reader = table.reader();
+    insert(&mut writer, 20).unwrap();
+    let panicked = catch_unwind(AssertUnwindSafe(|| insert(&mut writer, 13)));
+    assert!(panicked.is_err());
+    assert!(writer.is_poisoned());
+    for call in [
+        |writer: &mut Writer| insert(writer, 21).is_ok(),
+        |writer: &mut Writer| writer.publish() > Version(0),
+        |writer: &mut Writer| writer.try_publish(),
+        |writer: &mut Writer| writer.rebuild(&mut NoProgress).is_ok(),
+    ] {
+        let refused = catch_unwind(AssertUnwindSafe(|| call(&mut writer))).unwrap_err();
+        let message = refused.downcast_ref::<&str>().unwrap();
+        assert!(message.contains("poisoned"), "{message}");
+    }
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(20));
+    drop(writer);
+    assert_eq!(best(&mut table.reader(), PartId::FIRST), Some(20));
+}
+
+#[test]
+fn static_engines_are_refused() {
+    let limits = Limits::default();
+    let built = Table::from_pair(Fragile::boxed(false), Fragile::boxed(false), &limits);
+    let error = built.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "engine `fragile` takes no updates, so there can be no live table of it"
+    );
+}
+
+/// A policy's table refuses and accepts exactly what the policy's classifier
+/// does, also for what is not visible yet.
+#[test]
+fn a_policys_table_agrees_with_the_policys_classifier() {
+    let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
+    let limits = Limits {
+        rules: 5,
+        ..Limits::default()
+    };
+    let policy = Policy::dual_stack();
+    let mut direct = policy.build(&spec(), &limits, &mut NoProgress).unwrap();
+    let (mut writer, table) =
+        PolicyTable::build_policy(&policy, &spec(), &limits, &mut NoProgress).unwrap();
+    let mut readers = [table.reader(), table.reader()];
+    let mut state = 7u32;
+    let mut roll = |bound: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % bound
+    };
+    let (mut taken, mut refused) = (0, 0);
+    for round in 0..400 {
+        let [first, second] = &mut readers;
+        let guards = (round % 3 != 0).then(|| (first.pin(), first_version(second)));
+        for _ in 0..=roll(4) {
+            let wanted: Vec<(u32, u32, Vec<Rule>)> = (0..=roll(2))
+                .map(|_| {
+                    let (kind, number, parts) = (roll(3), roll(8), 1 + roll(3));
+                    let rules = schemas.iter().enumerate();
+                    let rules = rules.filter(|(part, _)| parts & (1 << part) != 0);
+                    let priority = roll(4);
+                    let rules = rules.map(|(_, schema)| rule_of(schema, number, priority));
+                    (kind, number, rules.collect())
+                })
+                .collect();
+            let changes: Vec<PolicyChange<'_>> = wanted
+                .iter()
+                .map(|(kind, number, rules)| {
+                    let views = rules.iter().map(|rule| {
+                        let part = usize::from(rule.view().schema() == &schemas[1]);
+                        (PartId::from_index(part), rule.view())
+                    });
+                    match kind {
+                        0 => PolicyChange::Insert(views.collect()),
+                        1 => PolicyChange::Modify(views.collect()),
+                        _ => PolicyChange::Remove(RuleId::new(*number).unwrap()),
+                    }
+                })
+                .collect();
+            let before = writer.accepted();
+            let checked = writer.check(&changes);
+            let applied = writer.apply(&changes);
+            let expected = direct.apply(&changes);
+            assert_eq!(checked, expected);
+            assert_eq!(applied.clone().map(drop), expected);
+            match applied {
+                Ok(version) => {
+                    taken += 1;
+                    assert_eq!(version, before.next());
+                }
+                Err(_) => refused += 1,
+            }
+            assert_eq!(writer.rules(), direct.rules());
+        }
+        drop(guards);
+        if round % 50 == 0 {
+            writer.rebuild(&mut NoProgress).unwrap();
+        }
+        writer.publish();
+        for (index, schema) in schemas.iter().enumerate() {
+            let part = PartId::from_index(index);
+            let mut reader = table.reader();
+            let key = vec![0; schema.key_words()];
+            let expected = direct.part(part).classify_one(&key, &mut Scratch::new());
+            assert_eq!(best(&mut reader, part), expected.rule().map(RuleId::get));
+            assert_eq!(
+                reader.pin().part(part).stats().rules,
+                direct.part(part).stats().rules
+            );
+        }
+    }
+    assert!(
+        taken > 200 && refused > 200,
+        "{taken} taken, {refused} refused"
+    );
+}
+
+fn first_version(reader: &mut Reader<PolicyClassifier>) -> Version {
+    reader.pin().version()
+}

@@ -1,0 +1,276 @@
+//! The live table under real threads: a writer that makes random transactions,
+//! readers that look up all the while, handles that come and go.
+//!
+//! Every batch of every reader is held against `linear` at exactly the version
+//! that the reader pinned: readers remember the version and a digest of the
+//! answers, and afterwards all transactions are made again, one by one.
+//!
+//! The tests run as they are under the address and thread sanitisers; see
+//! `docs/live-table.md`.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use classyard::policy::{PartId, PolicyChange};
+use classyard::*;
+
+mod table_kit;
+
+use table_kit::{Dice, Model, Owned, answers, batch, check_markers, digest, linear, transaction};
+
+/// Rules in the table, about half of them at a time.
+const RULES: u32 = 120;
+/// The writer makes at least so many transactions, and goes on until the
+/// readers have looked up so many batches.
+const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 10_000 };
+const BATCHES: usize = if cfg!(miri) { 10 } else { 4000 };
+
+/// What a reader saw: which batch, at which version, with which answers.
+struct Seen {
+    version: u64,
+    batch: usize,
+    digest: u64,
+}
+
+/// What the threads of a test share.
+struct Stage {
+    batches: Vec<KeyVec>,
+    /// Batches looked up so far.
+    done: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Stage {
+    /// Looks batches up until the writer is done, or so many.
+    fn look(&self, reader: &mut Reader, most: usize, dice: &mut Dice, seen: &mut Vec<Seen>) {
+        let mut scratch = Scratch::new();
+        let mut last = Version::default();
+        for _ in 0..most {
+            if self.over.load(Ordering::Relaxed) {
+                break;
+            }
+            let batch = dice.below(self.batches.len());
+            let keys = &self.batches[batch];
+            let mut winners = vec![Winner::MISS; keys.len()];
+            let version = reader.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
+            assert!(version >= last, "back from {last} to {version}");
+            last = version;
+            check_markers(&winners);
+            seen.push(Seen {
+                version: version.transactions(),
+                batch,
+                digest: digest(&winners),
+            });
+            // Lets the writer in where there are few processors.
+            let done = self.done.fetch_add(1, Ordering::Relaxed);
+            if done.is_multiple_of(32) {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+/// Makes transactions until there were enough; returns them.
+fn write(mut writer: Writer, mut model: Model, stage: &Stage, dice: &mut Dice) -> Vec<Vec<Owned>> {
+    let mut made = Vec::new();
+    while made.len() < TRANSACTIONS || stage.done.load(Ordering::Relaxed) < BATCHES {
+        let changes = model.draw(dice);
+        let version = writer.apply(&transaction(&changes)).unwrap();
+        made.push(changes);
+        assert_eq!(version.transactions(), made.len() as u64);
+        assert_eq!(writer.rules(), model.rules.len());
+        match dice.below(400) {
+            0 => assert_eq!(writer.publish(), version),
+            1 => assert_eq!(writer.synchronize(), version),
+            2 => assert_eq!(writer.rebuild(&mut NoProgress).unwrap(), version),
+            3..20 => {
+                writer.try_publish();
+            }
+            20..100 => std::thread::yield_now(),
+            _ => {}
+        }
+        assert!(made.len() < 2_000_000, "readers do not get on");
+    }
+    stage.over.store(true, Ordering::Relaxed);
+    made
+}
+
+fn run(spec: &EngineSpec, seed: u64) -> String {
+    let mut dice = Dice(seed);
+    let model = Model::new(RULES, &mut dice);
+    let rules = model.rule_set();
+    let limits = Limits::default();
+    let (writer, table) = Table::build(&rules, spec, &limits, &mut NoProgress).unwrap();
+    let stage = Stage {
+        batches: (0..8).map(|_| batch(32, &mut dice)).collect(),
+        done: AtomicUsize::new(0),
+        over: AtomicBool::new(false),
+    };
+    let mut handles = 0;
+    let (made, mut seen) = std::thread::scope(|scope| {
+        let stage = &stage;
+        let mut threads = Vec::new();
+        for number in 0..2 {
+            let mut reader = table.reader();
+            threads.push(scope.spawn(move || {
+                let mut seen = Vec::new();
+                let mut dice = Dice(seed * 31 + number);
+                stage.look(&mut reader, usize::MAX, &mut dice, &mut seen);
+                seen
+            }));
+        }
+        // One thread makes handles, uses them a little and sends them to
+        // another, which uses and drops them.
+        let (sender, receiver) = mpsc::sync_channel::<Reader>(2);
+        let table = &table;
+        let maker = scope.spawn(move || {
+            let mut seen = Vec::new();
+            let mut dice = Dice(seed * 31 + 5);
+            let mut made = 0;
+            while !stage.over.load(Ordering::Relaxed) {
+                let mut reader = table.reader();
+                let most = dice.below(4);
+                stage.look(&mut reader, most, &mut dice, &mut seen);
+                made += 1;
+                if dice.below(2) == 0 && sender.send(reader).is_err() {
+                    break;
+                }
+            }
+            (made, seen)
+        });
+        threads.push(scope.spawn(move || {
+            let mut seen = Vec::new();
+            let mut dice = Dice(seed * 31 + 6);
+            for mut reader in receiver {
+                let most = dice.below(4);
+                stage.look(&mut reader, most, &mut dice, &mut seen);
+            }
+            seen
+        }));
+        let made = write(writer, model, stage, &mut dice);
+        let mut all = Vec::new();
+        for thread in threads {
+            all.extend(thread.join().unwrap());
+        }
+        let (count, seen) = maker.join().unwrap();
+        handles = count;
+        all.extend(seen);
+        (made, all)
+    });
+    let versions = verify(&rules, &made, &mut seen, &stage.batches);
+    format!(
+        "{spec}: {} transactions, {} batches at {versions} versions, {handles} handles",
+        made.len(),
+        seen.len(),
+    )
+}
+
+/// Makes all transactions again and holds what was seen against `linear`;
+/// returns how many versions were seen.
+fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[KeyVec]) -> usize {
+    seen.sort_by_key(|seen| (seen.version, seen.batch));
+    let mut oracle = linear(rules);
+    let (mut at, mut versions) = (0, 0);
+    for group in seen.chunk_by(|a, b| a.version == b.version) {
+        while at < group[0].version {
+            let changes = &made[usize::try_from(at).unwrap()];
+            let oracle = oracle.as_dynamic().unwrap();
+            oracle.apply(&transaction(changes)).unwrap();
+            at += 1;
+        }
+        versions += 1;
+        for same in group.chunk_by(|a, b| a.batch == b.batch) {
+            let expected = digest(&answers(oracle.as_ref(), &batches[same[0].batch]));
+            for seen in same {
+                assert_eq!(seen.digest, expected, "version {at}, batch {}", seen.batch);
+            }
+        }
+    }
+    versions
+}
+
+// What was run is printed.
+#[allow(clippy::print_stdout)]
+#[test]
+fn readers_see_whole_transactions_of_every_engine() {
+    for (seed, spec) in (1..).zip(EngineSpec::all()) {
+        if spec.engine().dynamic {
+            println!("{}", run(&spec, seed));
+        } else {
+            println!("{spec}: skipped, takes no updates");
+        }
+    }
+}
+
+/// Rules of both parts change together, and a reader sees both or neither.
+#[test]
+fn readers_see_a_policys_parts_at_one_version() {
+    let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
+    let rule = |part: usize, number: u32, priority: u64| {
+        let priority = Priority(u32::try_from(priority).unwrap());
+        let any = [FieldMatch::Any; 5];
+        Rule::new(
+            &schemas[part],
+            table_kit::id(number),
+            priority,
+            ActionId(0),
+            &any,
+        )
+        .unwrap()
+    };
+    let spec = EngineSpec::parse("tuplemerge").unwrap();
+    let mut policy = Policy::dual_stack();
+    let any: &[FieldMatch] = &[FieldMatch::Any; 5];
+    let both = [(PartId::from_index(0), any), (PartId::from_index(1), any)];
+    policy
+        .add(table_kit::id(0), Priority(0), ActionId(0), &both)
+        .unwrap();
+    let built = PolicyTable::build_policy(&policy, &spec, &Limits::default(), &mut NoProgress);
+    let (mut writer, table) = built.unwrap();
+    let (done, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                let mut reader = table.reader();
+                let mut scratch = Scratch::new();
+                while !over.load(Ordering::Relaxed) {
+                    let guard = reader.pin();
+                    let version = guard.version().transactions();
+                    for part in 0..2 {
+                        let part = guard.part(PartId::from_index(part));
+                        let key = vec![0; part.schema().key_words()];
+                        let winner = part.classify_one(&key, &mut scratch);
+                        let number = u32::try_from(version % 2).unwrap();
+                        assert_eq!(winner.rule(), Some(table_kit::id(number)));
+                        let priority = u32::try_from(version).unwrap();
+                        assert_eq!(winner.priority(), Some(Priority(priority)));
+                    }
+                    drop(guard);
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        // Two rules take turns, in both parts.
+        let mut version = 0;
+        while version < TRANSACTIONS as u64 || done.load(Ordering::Relaxed) < BATCHES {
+            version += 1;
+            let number = u32::try_from(version % 2).unwrap();
+            let rules = [0, 1].map(|part| rule(part, number, version));
+            let views = rules.iter().enumerate();
+            let views = views.map(|(part, rule)| (PartId::from_index(part), rule.view()));
+            let changes = [
+                PolicyChange::Remove(table_kit::id(1 - number)),
+                PolicyChange::Insert(views.collect()),
+            ];
+            let accepted = writer.apply(&changes).unwrap();
+            assert_eq!((accepted.transactions(), writer.rules()), (version, 1));
+            if version % 64 == 0 {
+                std::thread::yield_now();
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(writer.publish(), writer.accepted());
+    let guard_rules = table.reader().pin().parts()[1].stats().rules;
+    assert_eq!(guard_rules, 1);
+}
