@@ -3,6 +3,7 @@
 //! | engine | kind | pick it when |
 //! |---|---|---|
 //! | `linear` | dynamic | there are a few dozen rules, or to check the others |
+//! | `forest` | dynamic | lookups must be fast and rules change |
 //! | `tss` | dynamic | rules change all the time and there are few distinct masks |
 //! | `tuplemerge` | dynamic | rules change and lookups must be fast |
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
@@ -18,6 +19,7 @@ use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::BuildError;
 use crate::ruleset::RuleSet;
 
+mod forest;
 mod linear;
 mod tss;
 mod tuple_space;
@@ -26,6 +28,7 @@ mod tuplemerge;
 /// All engines.
 pub const ENGINES: &[Engine] = &[
     linear::ENGINE,
+    forest::ENGINE,
     tss::ENGINE,
     tuplemerge::ONLINE,
     tuplemerge::OFFLINE,
@@ -224,4 +227,14 @@ fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     } else {
         names.join(", ")
     }
+}
+
+/// The next number of a sequence whose members look random (Steele et al.,
+/// "Fast splittable pseudorandom number generators", 2014).
+pub(crate) fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }

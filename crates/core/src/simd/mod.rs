@@ -6,6 +6,14 @@
 
 #![allow(unsafe_code)]
 
+mod isa;
+pub(crate) mod probe;
+pub(crate) mod runs;
+
+pub(crate) use isa::Isa;
+#[cfg(target_arch = "x86_64")]
+use isa::{Avx2, Avx512};
+
 /// Asks the processor to fetch the cache line of a value, ahead of its use.
 /// Does nothing on processors without such a request.
 #[inline(always)]
@@ -19,4 +27,20 @@ pub(crate) fn prefetch<T>(value: &T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = value;
+}
+
+/// Asks for the cache line of the word at a position, which may be beyond the
+/// end: then nothing useful is fetched.
+#[inline(always)]
+pub(crate) fn prefetch_at(words: &[u64], position: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = words.as_ptr().wrapping_add(position);
+        // SAFETY: a prefetch reads nothing as far as the program can tell and
+        // cannot fault, whatever the address; SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (words, position);
 }

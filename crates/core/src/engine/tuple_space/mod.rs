@@ -44,6 +44,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+use crate::engine::splitmix;
 use crate::rule::{RuleId, RuleRef};
 use crate::schema::Schema;
 
@@ -484,14 +485,4 @@ const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 fn folded(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
-}
-
-/// The next number of a sequence whose members look random (Steele et al.,
-/// "Fast splittable pseudorandom number generators", 2014).
-pub(super) fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(ODD);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

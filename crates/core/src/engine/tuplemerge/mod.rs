@@ -76,9 +76,10 @@
 use std::sync::Arc;
 
 use crate::classifier::{Classifier, Limits, Progress};
+use crate::engine::splitmix;
 use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, TableNumber, TupleEngine, TupleSpace, build_for_width,
-    place_one_by_one, splitmix,
+    place_one_by_one,
 };
 use crate::engine::{Engine, EngineOption, EngineOptions};
 use crate::error::BuildError;

@@ -1,0 +1,347 @@
+//! Lookups in a forest.
+//!
+//! One key:
+//! ```text
+//! visit(node):
+//!     for table in node, best first:
+//!         if not table.best beats winner: stop
+//!         slot = table.slots[hash(key & table.mask)]
+//!         if slot's signature rules the key out: next
+//!         run:  winner = the best of winner and the first match in the run
+//!         node: visit(node)
+//! ```
+//!
+//! A batch goes through each table of the root, all keys together, with up to
+//! 256 memory accesses under way:
+//! ```text
+//! 1  probe: hash the keys that the table can improve, read their slots, keep
+//!    those that may hold something          crate::simd::probe
+//! 2  set nested nodes apart
+//! 3  compare runs, asking for the lines of those that come
+//!                                           crate::simd::runs
+//! ```
+//! Then the nested nodes of all keys go through the same steps in rounds, one
+//! table of each node at a time; nodes nested in them join the next round.
+
+use super::RowShape;
+use super::table::{Bucket, Slot, TableNumber};
+use super::tree::Forest;
+use crate::classifier::{BATCH, LookupTrace, Probe};
+use crate::rule::Winner;
+use crate::simd::probe::{Found, KeyColumns, probe};
+use crate::simd::runs::{self, Hits};
+use crate::simd::{Isa, prefetch};
+use crate::unwildcard;
+
+/// A key on its way to a table.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    key: u16,
+    table: TableNumber,
+}
+
+/// Working memory of a batch.
+#[derive(Default)]
+pub(super) struct Buffers<const W: usize> {
+    columns: KeyColumns<W>,
+    found: Found,
+    runs: Vec<u64>,
+    keys: Vec<u16>,
+    visits: Vec<Visit>,
+    coming: Vec<Visit>,
+    slots: Vec<(u32, u32)>,
+}
+
+impl<const W: usize> Forest<W> {
+    /// Improves the winners of a batch.
+    pub(super) fn improve_batch(
+        &self,
+        isa: Isa,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers<W>,
+    ) {
+        for (keys, winners) in keys.chunks(BATCH).zip(winners.chunks_mut(BATCH)) {
+            self.visit_root(isa, keys, winners, buffers);
+            while !buffers.visits.is_empty() {
+                self.visit_nested(isa, keys, winners, buffers);
+            }
+        }
+    }
+
+    fn visit_root(
+        &self,
+        isa: Isa,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers<W>,
+    ) {
+        let Buffers {
+            columns,
+            found,
+            runs,
+            keys: run_keys,
+            visits,
+            ..
+        } = buffers;
+        columns.fill(keys);
+        visits.clear();
+        for number in self.chain(self.root) {
+            let table = &self.tables[number.index()];
+            let probed = table.probed(&self.secrets);
+            if !probe(isa, &probed, columns, winners, found) {
+                break;
+            }
+            if table.nodes == 0 {
+                let hits = Hits {
+                    runs: found.slots(),
+                    keys: found.keys(),
+                };
+                self.compare(isa, keys, hits, winners);
+                continue;
+            }
+            runs.clear();
+            run_keys.clear();
+            for (&word, &key) in found.slots().iter().zip(found.keys()) {
+                let slot = Slot::from_word(word);
+                if slot.is_node() {
+                    let table = TableNumber::from_slot(slot);
+                    visits.push(Visit { key, table });
+                } else {
+                    runs.push(word);
+                    run_keys.push(key);
+                }
+            }
+            let hits = Hits {
+                runs,
+                keys: run_keys,
+            };
+            self.compare(isa, keys, hits, winners);
+        }
+    }
+
+    /// One table of each nested node that is to be visited.
+    fn visit_nested(
+        &self,
+        isa: Isa,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers<W>,
+    ) {
+        let Buffers {
+            runs,
+            keys: run_keys,
+            visits,
+            coming,
+            slots,
+            ..
+        } = buffers;
+        coming.clear();
+        runs.clear();
+        run_keys.clear();
+        slots.clear();
+        for visit in visits.iter() {
+            prefetch(&self.tables[visit.table.index()]);
+        }
+        visits.retain(|visit| {
+            let table = &self.tables[visit.table.index()];
+            let key = usize::from(visit.key);
+            if !Winner::from_rank(table.best).beats(winners[key]) {
+                return false;
+            }
+            let hash = table.hash(&keys[key], &self.secrets);
+            table.ask(hash);
+            slots.push((table.slot(hash), table.sign(hash)));
+            if table.next != TableNumber::NONE {
+                coming.push(Visit {
+                    key: visit.key,
+                    table: table.next,
+                });
+            }
+            true
+        });
+        for (visit, &(slot, sign)) in visits.iter().zip(slots.iter()) {
+            let slot = self.tables[visit.table.index()].get(slot);
+            if !slot.may_hold(sign) {
+                continue;
+            }
+            if slot.is_node() {
+                coming.push(Visit {
+                    key: visit.key,
+                    table: TableNumber::from_slot(slot),
+                });
+            } else {
+                runs.push(slot.word());
+                run_keys.push(visit.key);
+            }
+        }
+        let hits = Hits {
+            runs,
+            keys: run_keys,
+        };
+        self.compare(isa, keys, hits, winners);
+        std::mem::swap(visits, coming);
+    }
+
+    fn compare(&self, isa: Isa, keys: &[[u64; W]], hits: Hits<'_>, winners: &mut [Winner]) {
+        let words = self.runs.words();
+        let columns = self.shape.run_columns();
+        if self.shape.has_odd_ranges() {
+            let accept = |run: &[u64], len, rule, key: &[u64; W]| {
+                self.shape.odd_ranges_accept(run, len, rule, key)
+            };
+            runs::improve::<W, true>(isa, words, columns, keys, hits, winners, accept);
+        } else {
+            runs::improve::<W, false>(isa, words, columns, keys, hits, winners, |_, _, _, _| true);
+        }
+    }
+
+    /// Improves a candidate for one key.
+    pub(super) fn improve(&self, isa: Isa, key: &[u64; W], winner: Winner) -> Winner {
+        let mut winners = [winner];
+        // The root's slots do not depend on each other: ask for all at once.
+        for number in self.chain(self.root) {
+            let table = &self.tables[number.index()];
+            table.ask(table.hash(key, &self.secrets));
+        }
+        self.visit_one(isa, self.root, key, &mut winners);
+        winners[0]
+    }
+
+    fn visit_one(&self, isa: Isa, first: TableNumber, key: &[u64; W], winners: &mut [Winner; 1]) {
+        for number in self.chain(first) {
+            let table = &self.tables[number.index()];
+            if !Winner::from_rank(table.best).beats(winners[0]) {
+                break;
+            }
+            let hash = table.hash(key, &self.secrets);
+            let slot = table.get(table.slot(hash));
+            if !slot.may_hold(table.sign(hash)) {
+                continue;
+            }
+            match slot.bucket() {
+                Bucket::Empty => {}
+                Bucket::Node(first) => self.visit_one(isa, first, key, winners),
+                Bucket::Run(_) => {
+                    let hits = Hits {
+                        runs: &[slot.word()],
+                        keys: &[0],
+                    };
+                    self.compare(isa, std::slice::from_ref(key), hits, winners);
+                }
+            }
+        }
+    }
+
+    /// Improves a candidate, and sets in `wanted` the bits on which that
+    /// depended.
+    pub(super) fn improve_masked(
+        &self,
+        key: &[u64; W],
+        best: Winner,
+        wanted: &mut [u64],
+    ) -> Winner {
+        let mut winner = best;
+        self.explain(self.root, key, &mut winner, &mut |step| match step {
+            Step::Table(number) => {
+                let mask = &self.tables[number.index()].mask;
+                for (wanted, mask) in wanted.iter_mut().zip(mask) {
+                    *wanted |= mask;
+                }
+            }
+            Step::Rule(row, matches) => {
+                let words = self.shape.unpack(&self.schema, row);
+                let rule = RowShape::packed(&self.schema, &words);
+                if matches {
+                    unwildcard::confirm(&rule, key, wanted);
+                } else {
+                    unwildcard::refute(&rule, key, wanted);
+                }
+            }
+        });
+        winner
+    }
+
+    /// A lookup step by step.
+    pub(super) fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let mut winner = Winner::MISS;
+        let mut probes: Vec<Probe> = Vec::new();
+        self.explain(self.root, key, &mut winner, &mut |step| match step {
+            Step::Table(number) => {
+                let table = &self.tables[number.index()];
+                probes.push(Probe {
+                    table: number.index(),
+                    mask: table.mask.to_vec(),
+                    rules: table.rules,
+                    compared: Vec::new(),
+                    winner: Winner::MISS,
+                });
+            }
+            Step::Rule(row, matches) => {
+                let rank = Winner::from_rank(row[0]);
+                let probe = probes.last_mut().expect("rules are in tables");
+                probe.compared.extend(rank.rule());
+                if matches {
+                    probe.winner = rank;
+                }
+            }
+        });
+        LookupTrace {
+            probes,
+            tables: self.tables_in_use(),
+            winner,
+        }
+    }
+
+    /// The lookup of one key, telling each table and each rule that it looks
+    /// at. Slow.
+    fn explain(
+        &self,
+        first: TableNumber,
+        key: &[u64; W],
+        winner: &mut Winner,
+        tell: &mut dyn FnMut(Step<'_>),
+    ) {
+        for number in self.chain(first) {
+            let table = &self.tables[number.index()];
+            if !Winner::from_rank(table.best).beats(*winner) {
+                break;
+            }
+            tell(Step::Table(number));
+            let hash = table.hash(key, &self.secrets);
+            let slot = table.get(table.slot(hash));
+            if !slot.may_hold(table.sign(hash)) {
+                continue;
+            }
+            match slot.bucket() {
+                Bucket::Empty => {}
+                Bucket::Node(first) => self.explain(first, key, winner, tell),
+                Bucket::Run(run) => {
+                    let mut row = Vec::with_capacity(self.shape.columns());
+                    for rule in 0..usize::from(run.len) {
+                        row.clear();
+                        self.runs.push_row(run, rule, &mut row);
+                        let rank = Winner::from_rank(row[0]);
+                        if !rank.beats(*winner) {
+                            break;
+                        }
+                        let words = self.shape.unpack(&self.schema, &row);
+                        let matches = RowShape::packed(&self.schema, &words).matches(key);
+                        tell(Step::Rule(&row, matches));
+                        if matches {
+                            *winner = rank;
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a lookup looks at.
+enum Step<'a> {
+    Table(TableNumber),
+    /// A rule as a row, and whether it matches.
+    Rule(&'a [u64], bool),
+}

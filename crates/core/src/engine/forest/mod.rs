@@ -1,0 +1,260 @@
+//! `forest`: few tables, each with a mask learned over the whole key.
+//!
+//! # Idea
+//! A rule may stand in a table if all bits of the table's mask are exact in the
+//! rule; a range counts with the prefix that its values share. [TM19] relaxes
+//! the masks of tuples, field by field, until they are few. Here masks are
+//! *learned*: any bits of any fields that tell the rules apart, so that two or
+//! three tables serve nearly all rules of a set, in small buckets. A bucket is
+//! a *run* of rules, best first, compared up to eight at a time; a bucket that
+//! is too full for that becomes a *node* with masks of its own. Tables are
+//! visited in the order of their best rules, and a lookup ends when no later
+//! table can win.
+//!
+//! # Data layout
+//! ```text
+//! node    table ──next──▶ table ──next──▶ table          best first
+//!           │ mask | best | slots
+//! slots   [ position | signature | length ] …            8 bytes, no probing
+//!              │                        └─ NODE: position is a node's first table
+//! runs    rank × n | value₀ × n | mask₀ × n | …          n rules, column by column
+//!
+//! places  { rule id → table, slot }                      8 bytes for ids in order
+//! ```
+//! A slot has no key: rules whose hashes meet share a run, and the comparison
+//! tells them apart. A 16-bit signature turns away most keys that have nothing
+//! to find.
+//!
+//! # Lookup
+//! See [`lookup`]: in batches, one key at a time, and with un-wildcarding; the
+//! comparison is [`crate::simd::runs`].
+//!
+//! # Learning
+//! See [`learn`]. When building, learn a mask, move the rules that it serves
+//! into a table, and go on with the rest; likewise in each bucket of more than
+//! `most` rules.
+//!
+//! # Updates
+//! A rule goes to the first learned table that serves it, in each node on its
+//! way; a run of `most` rules is split into a node when one more comes. A
+//! removal finds its run through `places`. A node of few rules becomes a run
+//! again, an empty table goes. Masks are not touched by updates, so a set that
+//! has changed a lot is worth learning again: [`rebuild`].
+//!
+//! # Cost
+//! Lookup: a hash and a slot for each table that is visited, mostly one to
+//! three, and a run in one or two of them. Update: a hash and a copy of a run.
+//! Memory of an IPv4 rule: 48 bytes in its run, 8 in `places`, 4 to 16 in
+//! slots.
+//!
+//! # References
+//! [TM19] §III for tables that rules of several tuples share, and for the order
+//! of tables. Learned masks and the rest are ours.
+//!
+//! [`rebuild`]: crate::classifier::DynamicClassifier::rebuild
+
+use std::sync::Arc;
+
+use crate::classifier::{
+    Classifier, DynamicClassifier, Limits, LookupTrace, Progress, Scratch, Stats, report,
+};
+use crate::engine::tuple_space::build_for_width;
+use crate::engine::{Engine, EngineOption, EngineOptions};
+use crate::error::{BuildError, UpdateError};
+use crate::key::KeySlice;
+use crate::rule::{RuleId, Winner};
+use crate::ruleset::RuleSet;
+use crate::schema::Schema;
+use crate::simd::Isa;
+use crate::transaction::{Change, Transaction};
+
+mod learn;
+mod lookup;
+mod places;
+mod runs;
+mod shape;
+mod table;
+mod tree;
+
+use lookup::Buffers;
+use shape::RowShape;
+use table::TableNumber;
+use tree::{Forest, Settings};
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "forest",
+    summary: "few tables with learned masks, rules compared eight at a time",
+    paper: "ours; tables as in [TM19] §III",
+    dynamic: true,
+    options: &[
+        EngineOption {
+            name: "bucket",
+            help: "rules in a mean bucket that learning aims at, 1 to 64 (default 2)",
+        },
+        EngineOption {
+            name: "most",
+            help: "rules of a bucket beyond which it becomes a node, 2 to 64 (default 32)",
+        },
+        EngineOption {
+            name: "isa",
+            help: "instructions to compare with: auto, avx512, avx2 or scalar (default auto)",
+        },
+        EngineOption {
+            name: "seed",
+            help: "where hash functions begin; keep it secret from those who write rules \
+                   (default 0)",
+        },
+    ],
+    build,
+};
+
+fn build(
+    rules: &RuleSet,
+    options: &EngineOptions,
+    limits: &Limits,
+    progress: &mut dyn Progress,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    let number = |option, default, bounds| options.number(ENGINE.name, option, default, bounds);
+    let settings = Settings {
+        target: number("bucket", 2, 1..=64)?,
+        most: number("most", 32, 2..=64)?,
+        seed: number("seed", 0, 0..=usize::MAX)? as u64,
+    };
+    let name = options.choice(ENGINE.name, "isa", &Isa::NAMES)?;
+    let isa = Isa::named(name).ok_or_else(|| {
+        let available: Vec<String> = Isa::available().map(|isa| isa.to_string()).collect();
+        BuildError::BadOption {
+            engine: ENGINE.name.to_owned(),
+            option: "isa".to_owned(),
+            value: name.to_owned(),
+            expected: format!(
+                "among those that this processor has: {}",
+                available.join(", ")
+            ),
+        }
+    })?;
+    build_for_width!(
+        rules.schema(),
+        build_width(rules, settings, isa, limits, progress)
+    )
+}
+
+fn build_width<const W: usize>(
+    rules: &RuleSet,
+    settings: Settings,
+    isa: Isa,
+    limits: &Limits,
+    progress: &mut dyn Progress,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    let mut forest = Forest::<W>::new(rules.schema(), settings);
+    limits.check_bytes(rules.len() * forest.shape.columns() * size_of::<u64>())?;
+    forest.fill(rules.iter(), progress)?;
+    limits.check_bytes(forest.bytes())?;
+    report(progress, "learning masks", rules.len(), rules.len())?;
+    Ok(Box::new(ForestEngine {
+        forest,
+        isa,
+        limits: *limits,
+    }))
+}
+
+/// A forest as a classifier.
+struct ForestEngine<const W: usize> {
+    forest: Forest<W>,
+    isa: Isa,
+    limits: Limits,
+}
+
+/// One key as a row.
+fn row<const W: usize>(key: &[u64]) -> &[u64; W] {
+    key.try_into().expect("a key of another schema")
+}
+
+impl<const W: usize> Classifier for ForestEngine<W> {
+    fn engine(&self) -> &'static str {
+        ENGINE.name
+    }
+
+    fn schema(&self) -> &Arc<Schema> {
+        &self.forest.schema
+    }
+
+    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+        assert_eq!(keys.len(), winners.len(), "one winner for each key");
+        let mut buffers: Box<Buffers<W>> = scratch.take();
+        self.forest
+            .improve_batch(self.isa, keys.rows(), winners, &mut buffers);
+        scratch.put(buffers);
+    }
+
+    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
+        self.forest.improve(self.isa, row(key), Winner::MISS)
+    }
+
+    fn classify_masked(
+        &self,
+        key: &[u64],
+        best: Winner,
+        mask: &mut [u64],
+        _: &mut Scratch,
+    ) -> Winner {
+        assert_eq!(mask.len(), W, "a mask as wide as the key");
+        self.forest.improve_masked(row(key), best, mask)
+    }
+
+    fn trace(&self, key: &[u64]) -> LookupTrace {
+        self.forest.trace(row(key))
+    }
+
+    fn stats(&self) -> Stats {
+        self.forest.stats(self.isa)
+    }
+
+    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
+        Some(self)
+    }
+
+    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
+        Some(self)
+    }
+}
+
+impl<const W: usize> DynamicClassifier for ForestEngine<W> {
+    fn contains(&self, id: RuleId) -> bool {
+        self.forest.contains(id)
+    }
+
+    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        transaction.validate(
+            &self.forest.schema,
+            &self.limits,
+            self.forest.len(),
+            || self.forest.bytes(),
+            |id| self.forest.contains(id),
+        )
+    }
+
+    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        self.check(transaction)?;
+        self.replay(transaction);
+        Ok(())
+    }
+
+    fn replay(&mut self, transaction: &Transaction<'_>) {
+        for change in transaction.changes() {
+            match change {
+                Change::Insert(rule) => self.forest.insert(rule),
+                Change::Remove(id) => self.forest.remove(*id),
+                Change::Modify(rule) => {
+                    self.forest.remove(rule.id());
+                    self.forest.insert(rule);
+                }
+            }
+        }
+    }
+
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        self.forest.relearn(progress)
+    }
+}

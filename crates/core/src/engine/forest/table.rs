@@ -1,0 +1,279 @@
+//! A table: a mask, and a bucket for each hash of the bits under it.
+
+use super::runs::Run;
+use crate::rule::Winner;
+use crate::simd::prefetch;
+use crate::simd::probe::Probed;
+
+/// A table of a forest. Numbers are reused after a table is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct TableNumber(u32);
+
+impl TableNumber {
+    pub(super) const NONE: TableNumber = TableNumber(u32::MAX);
+
+    pub(super) fn from_index(index: usize) -> TableNumber {
+        TableNumber(u32::try_from(index).expect("fewer tables than rules"))
+    }
+
+    #[inline]
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The first table of a slot's node; means nothing for other slots.
+    #[inline]
+    pub(super) fn from_slot(slot: Slot) -> TableNumber {
+        TableNumber(slot.position())
+    }
+}
+
+/// What a bucket holds, in 8 bytes:
+/// ```text
+/// bits 63..32   first word of the run, or first table of the nested node
+/// bits 31..16   signature
+/// bits 15..0    rules of the run; 0 for an empty bucket, NODE for a node
+/// ```
+/// The signature has a bit for every four hash bits that a rule of the bucket
+/// has beyond those of the bucket's number. A key whose bit is not set has
+/// nothing to find here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Slot(u64);
+
+/// The length that means a node.
+const NODE: u64 = 0xffff;
+
+/// A slot taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bucket {
+    Empty,
+    Run(Run),
+    /// A nested node, by its first table.
+    Node(TableNumber),
+}
+
+impl Slot {
+    pub(super) const EMPTY: Slot = Slot(0);
+
+    pub(super) fn new(bucket: Bucket, signature: u16) -> Slot {
+        let (position, length) = match bucket {
+            Bucket::Empty => return Slot::EMPTY,
+            Bucket::Run(run) => (run.start, u64::from(run.len)),
+            Bucket::Node(first) => (first.0, NODE),
+        };
+        Slot(u64::from(position) << 32 | u64::from(signature) << 16 | length)
+    }
+
+    pub(super) fn bucket(self) -> Bucket {
+        match self.length() {
+            0 => Bucket::Empty,
+            _ if self.is_node() => Bucket::Node(TableNumber(self.position())),
+            len => Bucket::Run(Run {
+                start: self.position(),
+                len,
+            }),
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // the second 16 bits
+    pub(super) fn signature(self) -> u16 {
+        (self.0 >> 16) as u16
+    }
+
+    /// Whether a key with that hash beyond the bucket's number may find
+    /// something here.
+    #[inline]
+    pub(super) fn may_hold(self, sign: u32) -> bool {
+        self.0 >> (16 + sign) & 1 != 0
+    }
+
+    /// A slot as the vector code saw it.
+    #[inline]
+    pub(super) fn from_word(word: u64) -> Slot {
+        Slot(word)
+    }
+
+    /// The slot as vector code takes it.
+    #[inline]
+    pub(super) fn word(self) -> u64 {
+        self.0
+    }
+
+    #[inline]
+    pub(super) fn is_node(self) -> bool {
+        self.0 & 0xffff == NODE
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the first 16 bits
+    pub(super) fn length(self) -> u16 {
+        self.0 as u16
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // the upper half
+    pub(super) fn position(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// A table: members that lookups read first.
+#[derive(Clone, Debug)]
+pub(super) struct Table<const W: usize> {
+    /// The bits that the table looks at.
+    pub(super) mask: [u64; W],
+    /// No rule of the table has a better rank; not always exact.
+    pub(super) best: u64,
+    /// The next table of the node, in the order of `best`.
+    pub(super) next: TableNumber,
+    /// The number of slots is 2 to the power of `64 - 1 - shift`.
+    shift: u32,
+    slots: Vec<u64>,
+
+    /// The table that this one's node is a bucket of; `NONE` in the root.
+    pub(super) parent: TableNumber,
+    pub(super) parent_slot: u32,
+    /// When the table was learned: rules go to the first that serves them.
+    pub(super) turn: u32,
+    /// Slots that hold nodes.
+    pub(super) nodes: usize,
+    /// Rules in the table, nested ones included.
+    pub(super) rules: usize,
+    /// The best rule is gone and `best` not yet corrected.
+    pub(super) stale: bool,
+    /// Removals since `best` was exact.
+    pub(super) removed: usize,
+}
+
+impl<const W: usize> Table<W> {
+    /// An empty table.
+    pub(super) fn new(mask: [u64; W], slots: usize) -> Table<W> {
+        assert!(slots.is_power_of_two() && slots <= 1 << 32);
+        Table {
+            mask,
+            best: u64::MAX,
+            next: TableNumber::NONE,
+            shift: 63 - slots.ilog2(),
+            slots: vec![Slot::EMPTY.0; slots],
+            parent: TableNumber::NONE,
+            parent_slot: 0,
+            turn: 0,
+            nodes: 0,
+            rules: 0,
+            stale: false,
+            removed: 0,
+        }
+    }
+
+    /// The hash of a key's bits under the mask; `secrets` are odd.
+    ///
+    /// Multiply and take the upper bits: two different keys meet in one of n
+    /// buckets with a chance of at most 2 / n over the choice of secrets
+    /// (Dietzfelbinger et al., "A reliable randomized algorithm for the
+    /// closest-pair problem", 1997, §3).
+    #[inline]
+    pub(super) fn hash(&self, key: &[u64; W], secrets: &[u64; W]) -> u64 {
+        let mut hash = 0u64;
+        for word in 0..W {
+            hash = hash.wrapping_add((key[word] & self.mask[word]).wrapping_mul(secrets[word]));
+        }
+        hash
+    }
+
+    /// The slot of a hash.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // as many bits as slots
+    pub(super) fn slot(&self, hash: u64) -> u32 {
+        (hash >> 1 >> self.shift) as u32
+    }
+
+    /// The signature bit of a hash: the four bits below those of the slot.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // four bits
+    pub(super) fn sign(&self, hash: u64) -> u32 {
+        (hash << (63 - self.shift) >> 60) as u32
+    }
+
+    pub(super) fn get(&self, slot: u32) -> Slot {
+        Slot(self.slots[slot as usize])
+    }
+
+    pub(super) fn set(&mut self, slot: u32, to: Slot) {
+        let slot = &mut self.slots[slot as usize];
+        self.nodes += usize::from(to.is_node());
+        self.nodes -= usize::from(Slot(*slot).is_node());
+        *slot = to.0;
+    }
+
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.slots.iter().copied().map(Slot)
+    }
+
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Frees the slots; the table is no longer used.
+    pub(super) fn drop_slots(&mut self) {
+        self.slots = Vec::new();
+    }
+
+    /// Asks for the slot of a hash ahead of its use.
+    #[inline]
+    pub(super) fn ask(&self, hash: u64) {
+        prefetch(&self.slots[self.slot(hash) as usize]);
+    }
+
+    /// The table as the vector code sees it.
+    pub(super) fn probed<'a>(&'a self, secrets: &'a [u64; W]) -> Probed<'a, W> {
+        Probed {
+            mask: &self.mask,
+            secrets,
+            shift: self.shift,
+            slots: &self.slots,
+            best: Winner::from_rank(self.best),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_hold_what_was_put_in() {
+        let run = Run { start: 77, len: 3 };
+        for bucket in [
+            Bucket::Empty,
+            Bucket::Run(run),
+            Bucket::Node(TableNumber(5)),
+        ] {
+            let slot = Slot::new(bucket, 0b101);
+            assert_eq!(slot.bucket(), bucket);
+            assert_eq!(slot.may_hold(2), bucket != Bucket::Empty);
+            assert!(!slot.may_hold(1));
+        }
+    }
+
+    #[test]
+    fn hashes_choose_among_all_slots() {
+        for slots in [1, 2, 64] {
+            let table = Table::<1>::new([u64::MAX], slots);
+            let secret = [0x9e37_79b9_7f4a_7c15];
+            let mut seen = vec![0u32; slots];
+            for key in 0..1000 {
+                let hash = table.hash(&[key << 40], &secret);
+                seen[table.slot(hash) as usize] |= 1 << table.sign(hash);
+            }
+            assert!(seen.iter().all(|signs| *signs != 0), "{slots} slots");
+        }
+        let empty = Table::<1>::new([0], 1);
+        let hash = empty.hash(&[12345], &[3]);
+        assert_eq!((empty.slot(hash), empty.sign(hash)), (0, 0));
+    }
+}

@@ -1,0 +1,97 @@
+//! Instruction sets: which the processor has, and proof of it.
+
+use std::fmt;
+
+/// Proof that the processor has AVX-512 (F, BW, DQ, VL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Avx512(());
+
+/// Proof that the processor has AVX2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Avx2(());
+
+#[cfg(target_arch = "x86_64")]
+impl Avx512 {
+    fn new() -> Option<Avx512> {
+        let has = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2");
+        has.then_some(Avx512(()))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Avx2 {
+    fn new() -> Option<Avx2> {
+        let has = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("bmi1")
+            && is_x86_feature_detected!("bmi2");
+        has.then_some(Avx2(()))
+    }
+}
+
+/// An instruction set that this processor has. It changes speed, never results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Isa {
+    /// 512-bit vectors with masks.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Avx512),
+    /// 256-bit vectors.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(Avx2),
+    /// No vectors: works everywhere.
+    Scalar,
+}
+
+impl Isa {
+    /// The names by which one is forced, the choice of the best first.
+    pub(crate) const NAMES: [&'static str; 4] = ["auto", "avx512", "avx2", "scalar"];
+
+    /// Those that this processor has, the best first.
+    pub(crate) fn available() -> impl Iterator<Item = Isa> {
+        #[cfg(target_arch = "x86_64")]
+        let vectors = {
+            let avx512 = Avx512::new().map(Isa::Avx512);
+            avx512.into_iter().chain(Avx2::new().map(Isa::Avx2))
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let vectors = std::iter::empty();
+        vectors.chain([Isa::Scalar])
+    }
+
+    /// The one of a name among [`NAMES`](Self::NAMES), if this processor has it.
+    pub(crate) fn named(name: &str) -> Option<Isa> {
+        Isa::available().find(|isa| name == "auto" || isa.to_string() == name)
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(_) => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2(_) => "avx2",
+            Isa::Scalar => "scalar",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_to_what_there_is() {
+        assert_eq!(Isa::named("auto"), Isa::available().next());
+        assert_eq!(Isa::named("scalar"), Some(Isa::Scalar));
+        assert_eq!(Isa::named("sse9"), None);
+        for isa in Isa::available() {
+            assert_eq!(Isa::named(&isa.to_string()), Some(isa));
+            assert!(Isa::NAMES.contains(&isa.to_string().as_str()));
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The forest with every instruction set, at every batch length, at every key
+//! width: the same answers as the oracle.
+
+#![allow(clippy::print_stdout)] // what is skipped is said
+
+use std::sync::Arc;
+
+use classyard::{BuildError, EngineSpec, KeyVec, Limits, NoProgress, RuleSet, Scratch, Winner};
+use classyard_workload::generate::{Family, GeneratorConfig, Profile, Recipe, generate};
+use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
+
+/// Twice the lanes of the widest vector and one, and around a full batch.
+fn lengths() -> impl Iterator<Item = usize> {
+    (0..=2 * 8 + 1).chain([255, 256, 257, 600])
+}
+
+fn families() -> Vec<Family> {
+    let profile = |name: &str| Arc::new(Profile::built_in(name).unwrap().clone());
+    vec![
+        Family::Ipv4(profile("acl4")),
+        Family::Ipv4(profile("fw1")),
+        Family::Ipv4(profile("ipc2")),
+        Family::Ipv6(profile("acl2")),
+        Family::Ipv6(profile("fw4")),
+        Family::OpenFlow15(Box::default()),
+    ]
+}
+
+fn check(spec: &EngineSpec, rules: &RuleSet, keys: &KeyVec, right: &[Winner]) {
+    let built = match spec.build(rules, &Limits::default(), &mut NoProgress) {
+        Err(BuildError::BadOption { expected, .. }) if expected.contains("this processor has") => {
+            println!("skipped: {spec}: {expected}");
+            return;
+        }
+        built => built.unwrap(),
+    };
+    let mut scratch = Scratch::new();
+    for length in lengths() {
+        let mut from = 0;
+        while from < keys.len() {
+            let to = (from + length.max(1)).min(keys.len());
+            let batch = keys.as_slice().range(from..from + length.min(to - from));
+            let mut winners = vec![Winner::MISS; batch.len()];
+            built.classify_batch(batch, &mut winners, &mut scratch);
+            assert_eq!(
+                winners,
+                right[from..from + batch.len()],
+                "{spec}: a batch of {length} from header {from}"
+            );
+            // Short batches are many: enough of them is enough.
+            from = to + if length < 20 { 97 } else { 0 };
+        }
+    }
+    for (index, key) in keys.as_slice().iter().enumerate() {
+        assert_eq!(
+            built.classify_one(key, &mut scratch),
+            right[index],
+            "{spec}"
+        );
+    }
+}
+
+#[test]
+fn every_instruction_set_and_shape_answers_alike() {
+    let mut hits = 0;
+    for family in families() {
+        for size in [3, 40, 900, 5000] {
+            let mut recipe = Recipe::new(family.clone(), size, 7);
+            recipe.config = GeneratorConfig::benchmark(size, 7);
+            recipe.accept_fewer = true;
+            let policy = generate(&recipe, &mut NoProgress).unwrap();
+            let rules = &policy.parts()[0];
+            let config = TrafficConfig {
+                headers: 1500,
+                seed: 3,
+            };
+            let mut keys = KeyVec::new(rules.schema());
+            for traffic_recipe in [TrafficRecipe::Corners, TrafficRecipe::classbench()] {
+                let drawn = traffic(&policy, &traffic_recipe, &config, None, &mut NoProgress);
+                for (_, key) in drawn.unwrap().trace.iter() {
+                    keys.push_key(key);
+                }
+            }
+            let right: Vec<Winner> = keys.as_slice().iter().map(|key| rules.scan(key)).collect();
+            hits += right.iter().filter(|winner| !winner.is_miss()).count();
+            for options in [
+                "isa=avx512",
+                "isa=avx2",
+                "isa=scalar",
+                "bucket=1:most=2",
+                "bucket=8:most=2",
+                "bucket=64:most=64:seed=99",
+            ] {
+                let spec = EngineSpec::parse(&format!("forest:{options}")).unwrap();
+                check(&spec, rules, &keys, &right);
+            }
+        }
+    }
+    assert!(hits > 20_000, "only {hits} headers hit a rule");
+}
