@@ -18,8 +18,8 @@
 //! # Cost
 //! Steps are judged on a sample, of a size that bounds the work of a step, so
 //! learning a mask takes a few milliseconds at any number of rules. Counting is
-//! by hashing into a small array; collisions there make a step look slightly
-//! worse than it is.
+//! by hashing into an array; the pairs that meet there by chance are subtracted,
+//! since a sample of one rule in hundreds multiplies them by that.
 //!
 //! Everything is a function of the rules alone.
 
@@ -52,8 +52,9 @@ const WORK: usize = 1 << 19;
 /// The largest sample.
 const SAMPLE: usize = 2048;
 
-/// Counters for buckets; a power of two, several times the sample.
-const COUNTERS: usize = 1 << 13;
+/// Counters for buckets: the more, the fewer pairs meet by chance alone.
+const COUNTERS: usize = 1 << COUNTER_BITS;
+const COUNTER_BITS: u32 = 16;
 
 /// Chooses masks for rules of a schema.
 #[derive(Clone, Debug)]
@@ -140,7 +141,7 @@ impl<const W: usize> Learner<W> {
         let all = served.len() as u64;
         let mut now = cost(all * all.saturating_sub(1), served.len().max(1));
         let mut mask = [0; W];
-        let mut counters = vec![0u16; COUNTERS];
+        let mut counters = Counters::new();
         while now > self.target && served.len() > 1 {
             let telling = telling_bits(&served);
             let mut best = (least, [0; W], 0.0);
@@ -205,21 +206,55 @@ fn telling_bits<const W: usize>(served: &[Served<W>]) -> [u64; W] {
 fn judge<const W: usize>(
     served: &[Served<W>],
     add: &[u64; W],
-    counters: &mut [u16],
+    counters: &mut Counters,
 ) -> (usize, u64) {
-    counters.fill(0);
+    counters.clear();
     let mut count = 0;
     let mut pairs = 0;
     for served in served {
         if serves(&served.rule, add) {
-            let hash = bucket(served, add);
-            let counter = &mut counters[(hash >> 51) as usize % COUNTERS];
-            pairs += 2 * u64::from(*counter);
-            *counter += 1;
+            pairs += 2 * u64::from(counters.count_up(bucket(served, add)));
             count += 1;
         }
     }
-    (count, pairs)
+    let by_chance = (count as u64).pow(2) / COUNTERS as u64;
+    (count, pairs.saturating_sub(by_chance))
+}
+
+/// How often each hash was seen since the last clearing.
+struct Counters {
+    /// The round of the last count, and the count.
+    seen: Vec<(u16, u16)>,
+    round: u16,
+}
+
+impl Counters {
+    fn new() -> Counters {
+        Counters {
+            seen: vec![(0, 0); COUNTERS],
+            round: 0,
+        }
+    }
+
+    fn clear(&mut self) {
+        if self.round == u16::MAX {
+            self.seen.fill((0, 0));
+            self.round = 0;
+        }
+        self.round += 1;
+    }
+
+    /// Counts a hash; returns how often it was seen before.
+    #[inline]
+    fn count_up(&mut self, hash: u64) -> u16 {
+        let (round, count) = &mut self.seen[(hash >> (64 - COUNTER_BITS)) as usize];
+        if *round != self.round {
+            *round = self.round;
+            *count = 0;
+        }
+        *count += 1;
+        *count - 1
+    }
 }
 
 /// Whether all bits are exact in the rule.
