@@ -33,6 +33,19 @@ impl Avx2 {
     }
 }
 
+/// The lowest bits of a mask: as many as there are, at most eight.
+///
+/// By this instruction and not by a shift, because compilers shift in the lower
+/// part of a register, which then depends on what the register held before: in a
+/// loop, on the outcome of the previous turn.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "bmi2")]
+#[allow(clippy::cast_possible_truncation)] // at most eight
+pub(super) fn first_bits(there: usize) -> u8 {
+    std::arch::x86_64::_bzhi_u32(0xff, there.min(8) as u32) as u8
+}
+
 /// An instruction set that this processor has. It changes speed, never results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {

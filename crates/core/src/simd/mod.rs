@@ -7,12 +7,35 @@
 #![allow(unsafe_code)]
 
 mod isa;
+pub(crate) mod pending;
 pub(crate) mod probe;
 pub(crate) mod runs;
 
 pub(crate) use isa::Isa;
 #[cfg(target_arch = "x86_64")]
-use isa::{Avx2, Avx512};
+use isa::{Avx2, Avx512, first_bits};
+
+/// Words that begin with a cache line, so that whole vectors of them lie within
+/// one.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Aligned<T>(pub(crate) T);
+
+impl<T> std::ops::Deref for Aligned<T> {
+    type Target = T;
+
+    #[inline(always)]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T> std::ops::DerefMut for Aligned<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
 
 /// Asks the processor to fetch the cache line of a value, ahead of its use.
 /// Does nothing on processors without such a request.

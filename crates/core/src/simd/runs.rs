@@ -4,12 +4,13 @@
 //! A run keeps the rules of one bucket, best first, column by column, so that
 //! the same word of neighbouring rules lies side by side:
 //! ```text
-//! run of n rules   rank × n | value₀ × n | mask₀ × n | value₁ × n | mask₁ × n | high₁ × n | …
+//! run of n rules   rank × n | value₀ × n | mask₀ × n | low₁ × n | high₁ × n | …
 //! ```
 //! For each rule, `differs` collects every reason not to match:
 //! ```text
 //! for each key word w:
-//!     differs |= (key[w] ^ value[w]) & mask[w]
+//!     unless the word is range lanes and nothing else:
+//!         differs |= (key[w] ^ value[w]) & mask[w]
 //!     if the word has range lanes, in lanes of 16 bits, saturating:
 //!         differs |= (value[w] - key[w]) | (key[w] - high[w])
 //! ```
@@ -18,22 +19,27 @@
 //! difference is the best that matches.
 //!
 //! The tricks: (1) loads are masked, so a run of three costs what a run of
-//! eight does, and runs need no padding; (2) no branch depends on whether the
-//! key matches, only on the run's length.
+//! eight does, and runs need no padding; (2) no branch depends on whether a key
+//! matches; (3) most runs have up to four rules, and half a vector serves them,
+//! with half the loads across cache lines; they come apart from the others, so
+//! that no branch depends on their length either.
 //!
 //! Ranges that are no lane are left to `accept`, which sees candidates only.
 
+use super::pending::Keys;
+use super::probe::Hit;
 use super::{Isa, prefetch_at};
 use crate::rule::Winner;
+
+/// Runs of at most this many rules are short.
+pub(crate) const SHORT: usize = 4;
 
 /// Keys with the runs that they are to be compared with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hits<'a> {
-    /// The runs: the position of the first word in bits 63 to 32, the number of
-    /// rules, at least 1, in bits 15 to 0.
-    pub(crate) runs: &'a [u64],
-    /// For each run, the key's position in its batch.
-    pub(crate) keys: &'a [u16],
+    pub(crate) hits: &'a [Hit],
+    /// No run has more than [`SHORT`] rules.
+    pub(crate) short: bool,
 }
 
 /// How many hits ahead the first lines of a run are asked for.
@@ -44,38 +50,85 @@ const LINE: usize = 8;
 
 impl Hits<'_> {
     /// Keys and runs, asking for the memory of those that come.
+    ///
+    /// # Panics
+    /// When a run is empty or not inside of the words.
     #[inline(always)]
-    fn walk(self, words: &[u64], columns: usize) -> impl Iterator<Item = (usize, &[u64], usize)> {
-        let ask = |run: u64| {
-            prefetch_at(words, start(run));
-            prefetch_at(words, start(run) + LINE);
+    fn walk(self, words: &[u64], columns: usize) -> impl Iterator<Item = (u8, &[u64], usize)> {
+        let ask = |hit: Hit| {
+            prefetch_at(words, hit.start());
+            prefetch_at(words, hit.start() + LINE);
         };
-        for &run in self.runs.iter().take(AHEAD) {
-            ask(run);
+        for &hit in self.hits.iter().take(AHEAD) {
+            ask(hit);
         }
-        let hits = self.runs.iter().zip(self.keys).enumerate();
-        hits.map(move |(hit, (&run, &key))| {
-            if let Some(&coming) = self.runs.get(hit + AHEAD) {
+        self.hits.iter().enumerate().map(move |(number, &hit)| {
+            if let Some(&coming) = self.hits.get(number + AHEAD) {
                 ask(coming);
             }
-            let len = (run & 0xffff) as usize;
-            (usize::from(key), &words[start(run)..][..columns * len], len)
+            let len = hit.len();
+            let end = hit.start() + len * columns;
+            assert!(len > 0 && end <= words.len(), "a run among the words");
+            // SAFETY: the end was just compared, and the start is not beyond it.
+            // Slicing would compare both.
+            let run = unsafe { words.get_unchecked(hit.start()..end) };
+            (hit.key(), run, len)
         })
     }
 }
 
-#[inline(always)]
-fn start(run: u64) -> usize {
-    (run >> 32) as usize
-}
-
-/// How runs are laid out.
+/// How runs are laid out: the rank first, then for each key word its value, its
+/// mask and its upper ends as far as it has them, then whatever else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunColumns {
-    /// Bit `w`: word `w` of a key has range lanes.
+    /// Bit `w`: word `w` of a key has range lanes, and so a column for their
+    /// upper ends.
     pub(crate) lanes: u32,
+    /// Bit `w`: word `w` is range lanes and nothing else, and has no mask.
+    pub(crate) bounds: u32,
     /// Words for each rule.
     pub(crate) count: usize,
+}
+
+impl RunColumns {
+    #[inline(always)]
+    fn has_lanes(self, word: usize) -> bool {
+        self.lanes >> word & 1 != 0
+    }
+
+    #[inline(always)]
+    fn has_mask(self, word: usize) -> bool {
+        self.bounds >> word & 1 == 0
+    }
+
+    /// The columns that are compared, of so many key words; the rank included.
+    fn compared(self, words: usize) -> usize {
+        let words = 0..words;
+        let columns =
+            |word| 1 + usize::from(self.has_mask(word)) + usize::from(self.has_lanes(word));
+        1 + words.map(columns).sum::<usize>()
+    }
+
+    /// Whether just the last word is range lanes, and nothing else, as ports and
+    /// protocol of five-tuples are.
+    fn is_five_tuple<const W: usize>(self) -> bool {
+        self.lanes == 1 << (W - 1) && self.bounds == self.lanes
+    }
+
+    /// The same, with the words' kinds known to the compiler where they are
+    /// those of five-tuples: then the loop over words is straight code.
+    #[inline(always)]
+    fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
+        if FIVE {
+            RunColumns {
+                lanes: 1 << (W - 1),
+                bounds: 1 << (W - 1),
+                count: self.count,
+            }
+        } else {
+            self
+        }
+    }
 }
 
 /// Improves the winners of keys by the best matching rules of their runs. With
@@ -88,41 +141,41 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
     isa: Isa,
     words: &[u64],
     columns: RunColumns,
-    keys: &[[u64; W]],
+    keys: &mut impl Keys<W>,
     hits: Hits<'_>,
-    winners: &mut [Winner],
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    assert!(columns.count > 2 * W + columns.lanes.count_ones() as usize);
-    // The ports of five-tuples are lanes of the last word. Where that is known
-    // when compiling, the loop over words is straight code.
-    if columns.lanes == 1 << (W - 1) {
-        improve_lanes::<W, true, ODD>(isa, words, columns, keys, hits, winners, accept);
+    assert!(columns.count >= columns.compared(W));
+    if columns.is_five_tuple::<W>() {
+        improve_columns::<W, true, ODD>(isa, words, columns, keys, hits, accept);
     } else {
-        improve_lanes::<W, false, ODD>(isa, words, columns, keys, hits, winners, accept);
+        improve_columns::<W, false, ODD>(isa, words, columns, keys, hits, accept);
     }
 }
 
 #[inline(always)]
-fn improve_lanes<const W: usize, const LAST: bool, const ODD: bool>(
+fn improve_columns<const W: usize, const FIVE: bool, const ODD: bool>(
     isa: Isa,
     words: &[u64],
     columns: RunColumns,
-    keys: &[[u64; W]],
+    keys: &mut impl Keys<W>,
     hits: Hits<'_>,
-    winners: &mut [Winner],
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
     match isa {
         #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(proof) if hits.short && !ODD => {
+            x86::improve_short::<W, FIVE>(proof, words, columns, keys, hits);
+        }
+        #[cfg(target_arch = "x86_64")]
         Isa::Avx512(proof) => {
-            x86::improve_avx512::<W, LAST, ODD>(proof, words, columns, keys, hits, winners, accept);
+            x86::improve_avx512::<W, FIVE, ODD>(proof, words, columns, keys, hits, accept);
         }
         #[cfg(target_arch = "x86_64")]
         Isa::Avx2(proof) => {
-            x86::improve_avx2::<W, LAST>(proof, words, columns, keys, hits, winners, accept);
+            x86::improve_avx2::<W, FIVE>(proof, words, columns, keys, hits, accept);
         }
-        Isa::Scalar => improve_scalar(words, columns, keys, hits, winners, accept),
+        Isa::Scalar => improve_scalar(words, columns, keys, hits, accept),
     }
 }
 
@@ -130,33 +183,36 @@ fn improve_lanes<const W: usize, const LAST: bool, const ODD: bool>(
 fn improve_scalar<const W: usize>(
     words: &[u64],
     columns: RunColumns,
-    keys: &[[u64; W]],
+    keys: &mut impl Keys<W>,
     hits: Hits<'_>,
-    winners: &mut [Winner],
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    for (key, run, len) in hits.walk(words, columns.count) {
-        let winner = &mut winners[key];
-        let key = &keys[key];
+    for (position, run, len) in hits.walk(words, columns.count) {
+        let key = &keys.key(position);
+        let winner = keys.winner(position);
         for rule in 0..len {
             let rank = Winner::from_rank(run[rule]);
-            if !rank.beats(*winner) {
+            if !rank.beats(winner) {
                 break;
             }
             let mut differs = 0;
             let mut column = 1;
+            let mut next = || {
+                let word = run[column * len + rule];
+                column += 1;
+                word
+            };
             for (word, &key) in key.iter().enumerate() {
-                let value = run[column * len + rule];
-                let mask = run[(column + 1) * len + rule];
-                differs |= (key ^ value) & mask;
-                column += 2;
-                if columns.lanes >> word & 1 != 0 {
-                    differs |= outside(key, value, run[column * len + rule]);
-                    column += 1;
+                let value = next();
+                if columns.has_mask(word) {
+                    differs |= (key ^ value) & next();
+                }
+                if columns.has_lanes(word) {
+                    differs |= outside(key, value, next());
                 }
             }
             if differs == 0 && accept(run, len, rule, key) {
-                *winner = rank;
+                keys.set_winner(position, rank);
                 break;
             }
         }
@@ -174,26 +230,44 @@ fn outside(key: u64, low: u64, high: u64) -> u64 {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        __m256i, __mmask8, _mm_cvtsi64_si128, _mm_cvtsi128_si64, _mm_min_epu64, _mm256_and_si256,
-        _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_maskload_epi64,
-        _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi64x, _mm256_setzero_si256,
-        _mm256_subs_epu16, _mm256_xor_si256, _mm512_and_si512, _mm512_castsi512_si128,
-        _mm512_mask_compress_epi64, _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64,
-        _mm512_setzero_si512, _mm512_subs_epu16, _mm512_testn_epi64_mask, _mm512_xor_si512,
+        __m256i, _mm_cvtsi128_si64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_si128,
+        _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_mask_compress_epi64, _mm256_maskload_epi64,
+        _mm256_maskz_loadu_epi64, _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi64x,
+        _mm256_setzero_si256, _mm256_subs_epu16, _mm256_testn_epi64_mask, _mm256_xor_si256,
+        _mm512_and_si512, _mm512_castsi512_si128, _mm512_mask_compress_epi64,
+        _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setzero_si512,
+        _mm512_subs_epu16, _mm512_testn_epi64_mask, _mm512_xor_si512,
     };
 
-    use super::{Hits, RunColumns};
+    use super::{Hits, Keys, RunColumns};
     use crate::rule::Winner;
-    use crate::simd::{Avx2, Avx512};
+    use crate::simd::{Avx2, Avx512, first_bits};
 
-    /// Whether a key word has range lanes.
-    #[inline(always)]
-    fn has_lanes<const W: usize, const LAST: bool>(columns: RunColumns, word: usize) -> bool {
-        if LAST {
-            word == W - 1
-        } else {
-            columns.lanes >> word & 1 != 0
-        }
+    /// All reasons of a block of rules not to match a key, as in the module's
+    /// idea, by the operations of one vector width.
+    macro_rules! differs {
+        ($key:expr, $columns:expr, $load:expr;
+         $set1:ident, $zero:ident, $and:ident, $or:ident, $xor:ident, $subs:ident) => {{
+            let mut differs = $zero();
+            let mut column = 1;
+            for (word, &key) in $key.iter().enumerate() {
+                let key = $set1(key.cast_signed());
+                let value = $load(column);
+                column += 1;
+                if $columns.has_mask(word) {
+                    let unlike = $and($xor(key, value), $load(column));
+                    differs = $or(differs, unlike);
+                    column += 1;
+                }
+                if $columns.has_lanes(word) {
+                    let below = $subs(value, key);
+                    let above = $subs(key, $load(column));
+                    differs = $or(differs, $or(below, above));
+                    column += 1;
+                }
+            }
+            differs
+        }};
     }
 
     /// The rank of the candidate that wins, all ones when there is none.
@@ -220,39 +294,78 @@ mod x86 {
     }
 
     #[inline(always)]
-    pub(super) fn improve_avx512<const W: usize, const LAST: bool, const ODD: bool>(
+    pub(super) fn improve_short<const W: usize, const FIVE: bool>(
         _: Avx512,
         words: &[u64],
         columns: RunColumns,
-        keys: &[[u64; W]],
+        keys: &mut impl Keys<W>,
         hits: Hits<'_>,
-        winners: &mut [Winner],
-        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { avx512::<W, LAST, ODD>(words, columns, keys, hits, winners, accept) }
+        unsafe { short::<W, FIVE>(words, columns, keys, hits) }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-    fn avx512<const W: usize, const LAST: bool, const ODD: bool>(
+    fn short<const W: usize, const FIVE: bool>(
         words: &[u64],
         columns: RunColumns,
-        keys: &[[u64; W]],
+        keys: &mut impl Keys<W>,
         hits: Hits<'_>,
-        winners: &mut [Winner],
+    ) {
+        let columns = columns.known::<W, FIVE>();
+        let none = _mm256_set1_epi64x(-1);
+        for (position, run, len) in hits.walk(words, columns.count) {
+            debug_assert!(len <= 4, "short runs");
+            let here = first_bits(len) & 0xf;
+            let load = |column: usize| {
+                let at = run.as_ptr().wrapping_add(column * len).cast();
+                // SAFETY: the mask selects `len` rules of a column, at most
+                // four; `column < columns.count` (asserted by `improve`), so they
+                // are inside of `run`, and masked-out lanes are not accessed.
+                unsafe { _mm256_maskz_loadu_epi64(here, at) }
+            };
+            let differs = differs!(keys.key(position), columns, load;
+                _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
+                _mm256_xor_si256, _mm256_subs_epu16);
+            let candidates = _mm256_testn_epi64_mask(differs, differs) & here;
+            // The first candidate's rank, or all ones, without a branch or an
+            // address that depends on it.
+            let ranks = _mm256_mask_compress_epi64(none, candidates, load(0));
+            let rank = _mm_cvtsi128_si64(_mm256_castsi256_si128(ranks));
+            let winner = Winner::from_rank(rank.cast_unsigned());
+            keys.set_winner(position, keys.winner(position).or(winner));
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn improve_avx512<const W: usize, const FIVE: bool, const ODD: bool>(
+        _: Avx512,
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
+        // SAFETY: holding an `Avx512` means that the processor has the features.
+        unsafe { avx512::<W, FIVE, ODD>(words, columns, keys, hits, accept) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    fn avx512<const W: usize, const FIVE: bool, const ODD: bool>(
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        let columns = columns.known::<W, FIVE>();
         let none = _mm512_set1_epi64(-1);
-        for (key, run, len) in hits.walk(words, columns.count) {
-            let winner = &mut winners[key];
-            let key = &keys[key];
+        for (position, run, len) in hits.walk(words, columns.count) {
+            let key = &keys.key(position);
+            let mut winner = keys.winner(position);
             let mut first = 0;
             loop {
-                let here: __mmask8 = if len - first >= 8 {
-                    0xff
-                } else {
-                    (1 << (len - first)) - 1
-                };
+                let here = first_bits(len - first);
                 let load = |column: usize| {
                     let at = run.as_ptr().wrapping_add(column * len + first).cast();
                     // SAFETY: the mask selects the rules `first..len`, at most
@@ -261,72 +374,54 @@ mod x86 {
                     // lanes are not accessed.
                     unsafe { _mm512_maskz_loadu_epi64(here, at) }
                 };
-                let mut differs = _mm512_setzero_si512();
-                let mut column = 1;
-                for (word, &key) in key.iter().enumerate() {
-                    let key = _mm512_set1_epi64(key.cast_signed());
-                    let value = load(column);
-                    let unlike = _mm512_and_si512(_mm512_xor_si512(key, value), load(column + 1));
-                    differs = _mm512_or_si512(differs, unlike);
-                    column += 2;
-                    if has_lanes::<W, LAST>(columns, word) {
-                        let below = _mm512_subs_epu16(value, key);
-                        let above = _mm512_subs_epu16(key, load(column));
-                        differs = _mm512_or_si512(differs, _mm512_or_si512(below, above));
-                        column += 1;
-                    }
-                }
+                let differs = differs!(key, columns, load;
+                    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_and_si512, _mm512_or_si512,
+                    _mm512_xor_si512, _mm512_subs_epu16);
                 let candidates = _mm512_testn_epi64_mask(differs, differs) & here;
-                if ODD {
-                    let rank = first_rank(run, len, first, candidates.into(), key, &accept);
-                    *winner = winner.or(Winner::from_rank(rank));
+                let rank = if ODD {
+                    first_rank(run, len, first, candidates.into(), key, &accept)
                 } else {
-                    // The first candidate's rank, or all ones, without a
-                    // branch or an address that depends on it.
                     let ranks = _mm512_mask_compress_epi64(none, candidates, load(0));
-                    let best = _mm_min_epu64(
-                        _mm512_castsi512_si128(ranks),
-                        _mm_cvtsi64_si128(winner.rank().cast_signed()),
-                    );
-                    *winner = Winner::from_rank(_mm_cvtsi128_si64(best).cast_unsigned());
-                }
+                    _mm_cvtsi128_si64(_mm512_castsi512_si128(ranks)).cast_unsigned()
+                };
+                winner = winner.or(Winner::from_rank(rank));
                 first += 8;
-                if first >= len || !Winner::from_rank(run[first]).beats(*winner) {
+                if first >= len || !Winner::from_rank(run[first]).beats(winner) {
                     break;
                 }
             }
+            keys.set_winner(position, winner);
         }
     }
 
     #[inline(always)]
-    pub(super) fn improve_avx2<const W: usize, const LAST: bool>(
+    pub(super) fn improve_avx2<const W: usize, const FIVE: bool>(
         _: Avx2,
         words: &[u64],
         columns: RunColumns,
-        keys: &[[u64; W]],
+        keys: &mut impl Keys<W>,
         hits: Hits<'_>,
-        winners: &mut [Winner],
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         // SAFETY: holding an `Avx2` means that the processor has the features.
-        unsafe { avx2::<W, LAST>(words, columns, keys, hits, winners, accept) }
+        unsafe { avx2::<W, FIVE>(words, columns, keys, hits, accept) }
     }
 
     /// Masks for loading 1 to 4 lanes: four words from position `4 - lanes`.
     const LOAD: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    fn avx2<const W: usize, const LAST: bool>(
+    fn avx2<const W: usize, const FIVE: bool>(
         words: &[u64],
         columns: RunColumns,
-        keys: &[[u64; W]],
+        keys: &mut impl Keys<W>,
         hits: Hits<'_>,
-        winners: &mut [Winner],
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
-        for (key, run, len) in hits.walk(words, columns.count) {
-            let winner = &mut winners[key];
-            let key = &keys[key];
+        let columns = columns.known::<W, FIVE>();
+        for (position, run, len) in hits.walk(words, columns.count) {
+            let key = &keys.key(position);
+            let mut winner = keys.winner(position);
             let mut first = 0;
             loop {
                 let lanes = (len - first).min(4);
@@ -341,31 +436,20 @@ mod x86 {
                     // lanes are not accessed.
                     unsafe { _mm256_maskload_epi64(at, here) }
                 };
-                let mut differs = _mm256_setzero_si256();
-                let mut column = 1;
-                for (word, &key) in key.iter().enumerate() {
-                    let key = _mm256_set1_epi64x(key.cast_signed());
-                    let value = load(column);
-                    let unlike = _mm256_and_si256(_mm256_xor_si256(key, value), load(column + 1));
-                    differs = _mm256_or_si256(differs, unlike);
-                    column += 2;
-                    if has_lanes::<W, LAST>(columns, word) {
-                        let below = _mm256_subs_epu16(value, key);
-                        let above = _mm256_subs_epu16(key, load(column));
-                        differs = _mm256_or_si256(differs, _mm256_or_si256(below, above));
-                        column += 1;
-                    }
-                }
+                let differs = differs!(key, columns, load;
+                    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
+                    _mm256_xor_si256, _mm256_subs_epu16);
                 let same = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
                 let candidates = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
                 let candidates = candidates & ((1 << lanes) - 1);
                 let rank = first_rank(run, len, first, candidates, key, &accept);
-                *winner = winner.or(Winner::from_rank(rank));
+                winner = winner.or(Winner::from_rank(rank));
                 first += 4;
-                if first >= len || !Winner::from_rank(run[first]).beats(*winner) {
+                if first >= len || !Winner::from_rank(run[first]).beats(winner) {
                     break;
                 }
             }
+            keys.set_winner(position, winner);
         }
     }
 }
@@ -374,16 +458,33 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::engine::splitmix;
+    use crate::simd::pending::Pending;
 
-    const COLUMNS: RunColumns = RunColumns {
-        lanes: 0b10,
-        count: 6,
-    };
+    /// Two words, the second with range lanes; with and without a mask there,
+    /// and with another column behind.
+    const LAYOUTS: [RunColumns; 3] = [
+        RunColumns {
+            lanes: 0b10,
+            bounds: 0,
+            count: 6,
+        },
+        RunColumns {
+            lanes: 0b10,
+            bounds: 0b10,
+            count: 5,
+        },
+        RunColumns {
+            lanes: 0b10,
+            bounds: 0b10,
+            count: 6,
+        },
+    ];
 
     /// A run of rules over two words, the second with four range lanes, and a
     /// key that matches a good part of them.
-    fn random_run(len: usize, state: &mut u64) -> Vec<u64> {
-        let mut run = vec![0; COLUMNS.count * len];
+    fn random_run(len: usize, columns: RunColumns, state: &mut u64) -> Vec<u64> {
+        let mut run = vec![0; columns.count * len];
+        let highs = if columns.has_mask(1) { 5 } else { 4 };
         for rule in 0..len {
             run[rule] = 10 * (rule as u64 + 1);
             let mask = splitmix(state) & splitmix(state) & splitmix(state);
@@ -398,7 +499,7 @@ mod tests {
                 high |= (a + (splitmix(state) & 0x7fff)) << shift;
             }
             run[3 * len + rule] = low;
-            run[5 * len + rule] = high;
+            run[highs * len + rule] = high;
         }
         run
     }
@@ -409,41 +510,37 @@ mod tests {
         let mut found = 0;
         for len in 1..=2 * 8 + 1 {
             for round in 0..400 {
+                let columns = LAYOUTS[round % 3];
                 let mut words = vec![u64::MAX; 3];
-                words.extend(random_run(len, &mut state));
+                words.extend(random_run(len, columns, &mut state));
                 let keys: Vec<[u64; 2]> = (0..5)
                     .map(|_| [splitmix(&mut state) & 0x3, splitmix(&mut state)])
                     .map(|[a, b]| [a, b & 0x7fff_7fff_7fff_7fff | 0x2000_2000_2000_2000])
                     .collect();
                 let hits = Hits {
-                    runs: &[3 << 32 | len as u64; 5],
-                    keys: &[0, 1, 2, 3, 4],
+                    hits: &[0, 1, 2, 3, 4].map(|key| Hit::new(3 << 32 | len as u64, key)),
+                    short: len <= SHORT,
                 };
                 // Some refuse every other rule, some begin with a candidate.
                 let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; 2]| {
-                    round % 3 != 0 || rule.is_multiple_of(2)
+                    round % 4 != 0 || rule.is_multiple_of(2)
                 };
                 let start = Winner::from_rank(if round % 5 == 0 { 45 } else { u64::MAX });
-                let mut expected = vec![start; 5];
-                improve_scalar(&words, COLUMNS, &keys, hits, &mut expected, accept);
-                found += expected.iter().filter(|winner| **winner != start).count();
+                let mut fresh = Pending::default();
+                fresh.fill(&keys, &[start; 5]);
+                let mut expected = fresh.clone();
+                improve_scalar(&words, columns, &mut expected, hits, accept);
+                let changed = expected.winners().iter().filter(|&winner| *winner != start);
+                found += changed.count();
                 for isa in Isa::available() {
-                    let mut winners = vec![start; 5];
-                    improve::<2, true>(isa, &words, COLUMNS, &keys, hits, &mut winners, accept);
-                    assert_eq!(winners, expected, "{isa}, {len} rules");
-                    if round % 3 != 0 {
-                        let mut winners = vec![start; 5];
+                    let mut tried = fresh.clone();
+                    improve::<2, true>(isa, &words, columns, &mut tried, hits, accept);
+                    assert_eq!(tried.winners(), expected.winners(), "{isa}, {len} rules");
+                    if round % 4 != 0 {
+                        let mut tried = fresh.clone();
                         let always = |_: &[u64], _, _, _: &[u64; 2]| true;
-                        improve::<2, false>(
-                            isa,
-                            &words,
-                            COLUMNS,
-                            &keys,
-                            hits,
-                            &mut winners,
-                            always,
-                        );
-                        assert_eq!(winners, expected, "{isa}, {len} rules, no odd ranges");
+                        improve::<2, false>(isa, &words, columns, &mut tried, hits, always);
+                        assert_eq!(tried.winners(), expected.winners(), "{isa}, {len} rules");
                     }
                 }
             }

@@ -28,25 +28,24 @@ use super::table::{Bucket, Slot, TableNumber};
 use super::tree::Forest;
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
-use crate::simd::probe::{Found, KeyColumns, probe};
-use crate::simd::runs::{self, Hits};
+use crate::simd::pending::{Keys, OneKey, Pending};
+use crate::simd::probe::{Found, Hit, probe};
+use crate::simd::runs::{self, Hits, SHORT};
 use crate::simd::{Isa, prefetch};
 use crate::unwildcard;
 
 /// A key on its way to a table.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
-    key: u16,
+    key: u8,
     table: TableNumber,
 }
 
 /// Working memory of a batch.
 #[derive(Default)]
 pub(super) struct Buffers<const W: usize> {
-    columns: KeyColumns<W>,
+    pending: Pending<W>,
     found: Found,
-    runs: Vec<u64>,
-    keys: Vec<u16>,
     visits: Vec<Visit>,
     coming: Vec<Visit>,
     slots: Vec<(u32, u32)>,
@@ -63,8 +62,12 @@ impl<const W: usize> Forest<W> {
     ) {
         for (keys, winners) in keys.chunks(BATCH).zip(winners.chunks_mut(BATCH)) {
             self.visit_root(isa, keys, winners, buffers);
-            while !buffers.visits.is_empty() {
-                self.visit_nested(isa, keys, winners, buffers);
+            if !buffers.visits.is_empty() {
+                buffers.pending.fill(keys, winners);
+                while !buffers.visits.is_empty() {
+                    self.visit_nested(isa, buffers);
+                }
+                buffers.pending.hand_back(winners);
             }
         }
     }
@@ -77,79 +80,48 @@ impl<const W: usize> Forest<W> {
         buffers: &mut Buffers<W>,
     ) {
         let Buffers {
-            columns,
+            pending,
             found,
-            runs,
-            keys: run_keys,
             visits,
             ..
         } = buffers;
-        columns.fill(keys);
+        pending.fill(keys, winners);
         visits.clear();
         for number in self.chain(self.root) {
             let table = &self.tables[number.index()];
-            let probed = table.probed(&self.secrets);
-            if !probe(isa, &probed, columns, winners, found) {
+            if !pending.narrow(isa, Winner::from_rank(table.best)) {
                 break;
             }
-            if table.nodes == 0 {
-                let hits = Hits {
-                    runs: found.slots(),
-                    keys: found.keys(),
-                };
-                self.compare(isa, keys, hits, winners);
-                continue;
-            }
-            runs.clear();
-            run_keys.clear();
-            for (&word, &key) in found.slots().iter().zip(found.keys()) {
-                let slot = Slot::from_word(word);
-                if slot.is_node() {
-                    let table = TableNumber::from_slot(slot);
-                    visits.push(Visit { key, table });
-                } else {
-                    runs.push(word);
-                    run_keys.push(key);
-                }
-            }
-            let hits = Hits {
-                runs,
-                keys: run_keys,
-            };
-            self.compare(isa, keys, hits, winners);
+            probe(isa, &table.probed(&self.secrets), pending, found);
+            visits.extend(found.nodes.hits().iter().map(|hit| Visit {
+                key: pending.origin(hit.key()),
+                table: TableNumber::from_slot(Slot::from_word(hit.slot())),
+            }));
+            self.compare_found(isa, pending, found);
         }
+        pending.hand_back(winners);
     }
 
     /// One table of each nested node that is to be visited.
-    fn visit_nested(
-        &self,
-        isa: Isa,
-        keys: &[[u64; W]],
-        winners: &mut [Winner],
-        buffers: &mut Buffers<W>,
-    ) {
+    fn visit_nested(&self, isa: Isa, buffers: &mut Buffers<W>) {
         let Buffers {
-            runs,
-            keys: run_keys,
+            pending,
+            found,
             visits,
             coming,
             slots,
-            ..
         } = buffers;
         coming.clear();
-        runs.clear();
-        run_keys.clear();
         slots.clear();
         for visit in visits.iter() {
             prefetch(&self.tables[visit.table.index()]);
         }
         visits.retain(|visit| {
             let table = &self.tables[visit.table.index()];
-            let key = usize::from(visit.key);
-            if !Winner::from_rank(table.best).beats(winners[key]) {
+            if !Winner::from_rank(table.best).beats(pending.winner(visit.key)) {
                 return false;
             }
-            let hash = table.hash(&keys[key], &self.secrets);
+            let hash = table.hash(&pending.key(visit.key), &self.secrets);
             table.ask(hash);
             slots.push((table.slot(hash), table.sign(hash)));
             if table.next != TableNumber::NONE {
@@ -160,74 +132,82 @@ impl<const W: usize> Forest<W> {
             }
             true
         });
-        for (visit, &(slot, sign)) in visits.iter().zip(slots.iter()) {
-            let slot = self.tables[visit.table.index()].get(slot);
-            if !slot.may_hold(sign) {
-                continue;
+        for (visits, slots) in visits.chunks(BATCH).zip(slots.chunks(BATCH)) {
+            found.clear();
+            for (visit, &(slot, sign)) in visits.iter().zip(slots) {
+                let slot = self.tables[visit.table.index()].get(slot);
+                if !slot.may_hold(sign) {
+                    continue;
+                }
+                if slot.is_node() {
+                    coming.push(Visit {
+                        key: visit.key,
+                        table: TableNumber::from_slot(slot),
+                    });
+                } else {
+                    found.push_run(Hit::new(slot.word(), visit.key));
+                }
             }
-            if slot.is_node() {
-                coming.push(Visit {
-                    key: visit.key,
-                    table: TableNumber::from_slot(slot),
-                });
-            } else {
-                runs.push(slot.word());
-                run_keys.push(visit.key);
-            }
+            self.compare_found(isa, pending, found);
         }
-        let hits = Hits {
-            runs,
-            keys: run_keys,
-        };
-        self.compare(isa, keys, hits, winners);
         std::mem::swap(visits, coming);
     }
 
-    fn compare(&self, isa: Isa, keys: &[[u64; W]], hits: Hits<'_>, winners: &mut [Winner]) {
+    fn compare_found(&self, isa: Isa, pending: &mut Pending<W>, found: &Found) {
+        for (list, short) in [(&found.short, true), (&found.long, false)] {
+            let hits = Hits {
+                hits: list.hits(),
+                short,
+            };
+            self.compare(isa, pending, hits);
+        }
+    }
+
+    fn compare(&self, isa: Isa, keys: &mut impl Keys<W>, hits: Hits<'_>) {
         let words = self.runs.words();
         let columns = self.shape.run_columns();
         if self.shape.has_odd_ranges() {
             let accept = |run: &[u64], len, rule, key: &[u64; W]| {
                 self.shape.odd_ranges_accept(run, len, rule, key)
             };
-            runs::improve::<W, true>(isa, words, columns, keys, hits, winners, accept);
+            runs::improve::<W, true>(isa, words, columns, keys, hits, accept);
         } else {
-            runs::improve::<W, false>(isa, words, columns, keys, hits, winners, |_, _, _, _| true);
+            runs::improve::<W, false>(isa, words, columns, keys, hits, |_, _, _, _| true);
         }
     }
 
     /// Improves a candidate for one key.
     pub(super) fn improve(&self, isa: Isa, key: &[u64; W], winner: Winner) -> Winner {
-        let mut winners = [winner];
         // The root's slots do not depend on each other: ask for all at once.
         for number in self.chain(self.root) {
             let table = &self.tables[number.index()];
             table.ask(table.hash(key, &self.secrets));
         }
-        self.visit_one(isa, self.root, key, &mut winners);
-        winners[0]
+        let mut one = OneKey { key, winner };
+        self.visit_one(isa, self.root, &mut one);
+        one.winner
     }
 
-    fn visit_one(&self, isa: Isa, first: TableNumber, key: &[u64; W], winners: &mut [Winner; 1]) {
+    fn visit_one(&self, isa: Isa, first: TableNumber, one: &mut OneKey<'_, W>) {
         for number in self.chain(first) {
             let table = &self.tables[number.index()];
-            if !Winner::from_rank(table.best).beats(winners[0]) {
+            if !Winner::from_rank(table.best).beats(one.winner) {
                 break;
             }
-            let hash = table.hash(key, &self.secrets);
+            let hash = table.hash(one.key, &self.secrets);
             let slot = table.get(table.slot(hash));
             if !slot.may_hold(table.sign(hash)) {
                 continue;
             }
             match slot.bucket() {
                 Bucket::Empty => {}
-                Bucket::Node(first) => self.visit_one(isa, first, key, winners),
+                Bucket::Node(first) => self.visit_one(isa, first, one),
                 Bucket::Run(_) => {
                     let hits = Hits {
-                        runs: &[slot.word()],
-                        keys: &[0],
+                        hits: &[Hit::new(slot.word(), 0)],
+                        short: usize::from(slot.length()) <= SHORT,
                     };
-                    self.compare(isa, std::slice::from_ref(key), hits, winners);
+                    self.compare(isa, one, hits);
                 }
             }
         }

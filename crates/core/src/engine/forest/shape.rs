@@ -3,12 +3,16 @@
 
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
-use crate::schema::{Part, Placement, Schema};
+use crate::schema::{MatchKind, Part, Placement, Schema};
 use crate::simd::runs::RunColumns;
 
 /// The columns of a rule in a run, in order: the rank, then for each key word
 /// its value, its mask and, where the word has range lanes, the lanes' upper
 /// ends; last the schema's high words, if some range is no lane.
+///
+/// A word in which every field could be a range lane, because it is exact or a
+/// prefix, needs no mask: it is *bounds*, lower and upper ends. The ports and the
+/// protocol of five-tuples are such a word.
 ///
 /// A *range lane* is a range field of 16 bits that starts at a multiple of 16,
 /// as ports do: four of them are compared by one instruction. Others, *odd*
@@ -16,6 +20,8 @@ use crate::simd::runs::RunColumns;
 #[derive(Clone, Debug)]
 pub(super) struct RowShape {
     lanes: u32,
+    /// For each key word: the bits of its fields, if the word is bounds.
+    bounds: Vec<Option<u64>>,
     columns: usize,
     odd: Vec<OddRange>,
     /// For each key word: the column of its value.
@@ -35,6 +41,37 @@ fn is_lane(key: &Placement) -> bool {
     key.high.is_none() && key.low.width == 16 && key.low.shift.is_multiple_of(16)
 }
 
+/// The bits of a word's fields, if each of them has a lane of its own and is
+/// compared as a range would be.
+fn bounds_of(schema: &Schema, word: usize) -> Option<u64> {
+    let mut bits = 0;
+    for id in schema.field_ids() {
+        let placement = schema.placement(id);
+        let parts = [Some(placement.low), placement.high];
+        if parts.iter().flatten().any(|part| part.word == word) {
+            let part = placement.low;
+            let fits = placement.high.is_none()
+                && part.width <= 16
+                && part.shift.is_multiple_of(16)
+                && schema.field(id).kind() != MatchKind::Ternary;
+            if !fits {
+                return None;
+            }
+            bits |= part.mask();
+        }
+    }
+    Some(bits)
+}
+
+/// In each lane of 16 bits: all bits from the highest one downwards.
+fn below_highest_ones(word: u64) -> u64 {
+    let shifted = |word: u64, by: u32| (word >> by) & (0x0001_0001_0001_0001 * (0xffff >> by));
+    let word = word | shifted(word, 1);
+    let word = word | shifted(word, 2);
+    let word = word | shifted(word, 4);
+    word | shifted(word, 8)
+}
+
 impl RowShape {
     pub(super) fn new(schema: &Schema) -> RowShape {
         let ranges = schema.range_fields();
@@ -51,10 +88,16 @@ impl RowShape {
             })
             .collect();
         let mut values = Vec::with_capacity(schema.key_words());
+        let mut bounds = Vec::with_capacity(schema.key_words());
         let mut next = 1;
         for word in 0..schema.key_words() {
             values.push(next);
-            next += if lanes >> word & 1 != 0 { 3 } else { 2 };
+            let has_lanes = lanes >> word & 1 != 0;
+            bounds.push(has_lanes.then(|| bounds_of(schema, word)).flatten());
+            next += match (has_lanes, bounds[word]) {
+                (true, None) => 3,
+                (true, Some(_)) | (false, _) => 2,
+            };
         }
         let high_words = if odd.is_empty() {
             0
@@ -63,6 +106,7 @@ impl RowShape {
         };
         RowShape {
             lanes,
+            bounds,
             columns: next + high_words,
             odd,
             values,
@@ -78,13 +122,33 @@ impl RowShape {
     pub(super) fn run_columns(&self) -> RunColumns {
         RunColumns {
             lanes: self.lanes,
+            bounds: (self.bounds.iter().enumerate())
+                .filter(|(_, bounds)| bounds.is_some())
+                .fold(0, |words, (word, _)| words | 1 << word),
             count: self.columns,
         }
     }
 
-    /// The column of a key word's value; its mask is in the next one.
-    pub(super) fn value(&self, word: usize) -> usize {
-        self.values[word]
+    /// A key word's value in a row.
+    #[inline]
+    pub(super) fn value(&self, row: &[u64], word: usize) -> u64 {
+        row[self.values[word]]
+    }
+
+    /// The bits of a key word that are exact in a row. Of a range, these are the
+    /// leading bits that its values share.
+    #[inline]
+    pub(super) fn mask(&self, row: &[u64], word: usize) -> u64 {
+        let column = self.values[word];
+        match self.bounds[word] {
+            None => row[column + 1],
+            Some(fields) => fields & !below_highest_ones(row[column] ^ row[column + 1]),
+        }
+    }
+
+    /// The column of the upper ends of a key word's lanes.
+    fn high(&self, word: usize) -> usize {
+        self.values[word] + if self.bounds[word].is_some() { 1 } else { 2 }
     }
 
     /// Appends a rule as a row of columns.
@@ -92,8 +156,12 @@ impl RowShape {
         let start = rows.len();
         rows.push(rule.winner().rank());
         for (word, (&value, &mask)) in rule.value().iter().zip(rule.mask()).enumerate() {
-            rows.extend([value, mask]);
-            if self.lanes >> word & 1 != 0 {
+            rows.push(value);
+            match self.bounds[word] {
+                Some(fields) => rows.push((value | !mask) & fields),
+                None => rows.push(mask),
+            }
+            if self.lanes >> word & 1 != 0 && self.bounds[word].is_none() {
                 rows.push(u64::MAX);
             }
         }
@@ -103,7 +171,7 @@ impl RowShape {
         for range in rule.schema().range_fields() {
             if is_lane(&range.key) {
                 let lane = &range.key.low;
-                let word = &mut rows[start + self.values[lane.word] + 2];
+                let word = &mut rows[start + self.high(lane.word)];
                 *word = (*word & !lane.mask()) | (range.high.low.get(rule.high()) << lane.shift);
             }
         }
@@ -112,8 +180,8 @@ impl RowShape {
     /// A row's words in the schema's packed form: value, mask, high.
     pub(super) fn unpack(&self, schema: &Schema, row: &[u64]) -> Vec<u64> {
         let mut words = Vec::with_capacity(schema.rule_words());
-        words.extend(self.values.iter().map(|&column| row[column]));
-        words.extend(self.values.iter().map(|&column| row[column + 1]));
+        words.extend((0..schema.key_words()).map(|word| self.value(row, word)));
+        words.extend((0..schema.key_words()).map(|word| self.mask(row, word)));
         let start = words.len();
         if self.odd.is_empty() {
             words.resize(start + schema.high_words(), 0);
@@ -124,7 +192,7 @@ impl RowShape {
             if is_lane(&range.key) {
                 let lane = &range.key.low;
                 let high = Part { word: 0, ..*lane };
-                let high = high.get(&row[self.values[lane.word] + 2..]);
+                let high = high.get(&row[self.high(lane.word)..]);
                 range.high.set(&mut words[start..], high.into());
             }
         }

@@ -3,7 +3,7 @@
 use super::runs::Run;
 use crate::rule::Winner;
 use crate::simd::prefetch;
-use crate::simd::probe::Probed;
+use crate::simd::probe::{NODE, Probed};
 
 /// A table of a forest. Numbers are reused after a table is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,9 +40,6 @@ impl TableNumber {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(super) struct Slot(u64);
-
-/// The length that means a node.
-const NODE: u64 = 0xffff;
 
 /// A slot taken apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,6 +230,7 @@ impl<const W: usize> Table<W> {
             shift: self.shift,
             slots: &self.slots,
             best: Winner::from_rank(self.best),
+            nested: self.nodes > 0,
         }
     }
 

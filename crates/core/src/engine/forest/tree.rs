@@ -171,8 +171,8 @@ impl<const W: usize> Forest<W> {
 
     fn outline(&self, row: &[u64]) -> Outline<W> {
         Outline {
-            value: std::array::from_fn(|word| row[self.shape.value(word)]),
-            mask: std::array::from_fn(|word| row[self.shape.value(word) + 1]),
+            value: std::array::from_fn(|word| self.shape.value(row, word)),
+            mask: std::array::from_fn(|word| self.shape.mask(row, word)),
         }
     }
 
