@@ -7,6 +7,7 @@
 #![allow(unsafe_code)]
 
 mod isa;
+pub(crate) mod pages;
 pub(crate) mod pending;
 pub(crate) mod probe;
 pub(crate) mod runs;

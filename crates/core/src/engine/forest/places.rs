@@ -4,6 +4,7 @@ use hashbrown::HashMap;
 
 use super::TableNumber;
 use crate::rule::RuleId;
+use crate::simd::pages::ask_for_huge_pages;
 
 /// A rule's bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,7 @@ impl Places {
             free.pop().unwrap_or_else(|| {
                 if pages.len() == pages.capacity() {
                     pages.reserve_exact((pages.len() / 4).max(8));
+                    ask_for_huge_pages(pages);
                 }
                 pages.push([NOWHERE; PAGE]);
                 u32::try_from(pages.len() - 1).expect("fewer pages than ids")

@@ -1,6 +1,8 @@
 //! Where runs of rules are kept: one array of words, with freed runs reused by
 //! length.
 
+use crate::simd::pages::ask_for_huge_pages;
+
 /// A run of rules, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
@@ -37,6 +39,7 @@ impl Runs {
     /// Makes room for that many more rules.
     pub(super) fn reserve(&mut self, rules: usize) {
         self.words.reserve_exact(rules * self.columns);
+        ask_for_huge_pages(&self.words);
     }
 
     pub(super) fn words(&self) -> &[u64] {
@@ -82,6 +85,7 @@ impl Runs {
             if start + size > self.words.capacity() {
                 // A quarter, because spare room is the largest waste there is.
                 self.words.reserve_exact(size.max(start / 4));
+                ask_for_huge_pages(&self.words);
             }
             self.words.resize(start + size, 0);
             u32::try_from(start).expect("fewer than 2^32 words of rules")

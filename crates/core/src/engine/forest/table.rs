@@ -2,6 +2,7 @@
 
 use super::runs::Run;
 use crate::rule::Winner;
+use crate::simd::pages::ask_for_huge_pages;
 use crate::simd::prefetch;
 use crate::simd::probe::{NODE, Probed};
 
@@ -147,12 +148,14 @@ impl<const W: usize> Table<W> {
     /// An empty table.
     pub(super) fn new(mask: [u64; W], slots: usize) -> Table<W> {
         assert!(slots.is_power_of_two() && slots <= 1 << 32);
+        let empty = vec![Slot::EMPTY.0; slots];
+        ask_for_huge_pages(&empty);
         Table {
             mask,
             best: u64::MAX,
             next: TableNumber::NONE,
             shift: 63 - slots.ilog2(),
-            slots: vec![Slot::EMPTY.0; slots],
+            slots: empty,
             parent: TableNumber::NONE,
             parent_slot: 0,
             turn: 0,
