@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
-    bench, check, classify, completions, convert, engines, explain, generate, inspect, profiles,
-    reproduce,
+    bench, check, classify, completions, convert, engines, explain, generate, inspect, plot,
+    profiles, reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::talk::Talk;
@@ -46,7 +46,8 @@ struct Cli {
 enum Command {
     Classify(classify::Args),
     Explain(explain::Args),
-    Bench(bench::Args),
+    Bench(Box<bench::Args>),
+    Plot(plot::Args),
     Reproduce(reproduce::Args),
     Check(check::Args),
     Generate(Box<generate::Args>),
@@ -62,6 +63,7 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
         Command::Classify(args) => classify::run(args, talk),
         Command::Explain(args) => explain::run(args, talk),
         Command::Bench(args) => bench::run(args, talk),
+        Command::Plot(args) => plot::run(args, talk),
         Command::Reproduce(args) => reproduce::run(args, talk),
         Command::Check(args) => check::run(args, talk),
         Command::Generate(args) => generate::run(args, talk),

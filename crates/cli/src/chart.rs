@@ -1,8 +1,12 @@
-//! Line charts as SVG files.
+//! Line charts and scatter plots as SVG files, one or several on a page.
 
 use std::error::Error;
+use std::ops::Range;
 use std::path::Path;
 
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 /// Colours that people with colour-blindness can tell apart (Okabe and Ito).
@@ -17,15 +21,83 @@ const COLOURS: [RGBColor; 8] = [
     RGBColor(0, 0, 0),
 ];
 
-/// The plot's size, and the legend's width beside it.
+/// The plot's size, and the least width of the legend beside it.
 const WIDTH: u32 = 780;
 const HEIGHT: u32 = 500;
 const LEGEND: u32 = 230;
 
-/// One line: its name and its points.
+/// The legend's lines: where the first is, and how far they are apart.
+const LEGEND_TOP: i32 = 60;
+const LEGEND_LINE: i32 = 22;
+
+/// Where the legend's names begin, and the room that a letter takes.
+const LEGEND_NAMES: u32 = 34;
+const LETTER: u32 = 8;
+
+/// The least part of an axis between two of its labels.
+const CLOSE: f64 = 0.06;
+
+/// What stands at a point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Mark {
+    #[default]
+    Circle,
+    Square,
+    Triangle,
+    Diamond,
+    Cross,
+    Plus,
+}
+
+impl Mark {
+    /// All of them, in the order in which they are used.
+    pub(crate) const ALL: [Mark; 6] = [
+        Mark::Circle,
+        Mark::Square,
+        Mark::Triangle,
+        Mark::Diamond,
+        Mark::Cross,
+        Mark::Plus,
+    ];
+}
+
+/// A point of a line.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Point {
+    pub(crate) x: f64,
+    pub(crate) y: f64,
+    pub(crate) mark: Mark,
+    /// Drawn with a hole, to tell it from the others.
+    pub(crate) hollow: bool,
+    /// Stands for itself: the line does not lead there.
+    pub(crate) apart: bool,
+}
+
+/// One line: its name, its points, and the values about them.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    pub(crate) points: Vec<(f64, f64)>,
+    pub(crate) points: Vec<Point>,
+    /// For some x the least and the greatest y: a band behind the line.
+    pub(crate) band: Vec<(f64, f64, f64)>,
+}
+
+impl Series {
+    /// A line with circles at its points.
+    pub(crate) fn line(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+        let points = points.into_iter().map(|(x, y)| Point {
+            x,
+            y,
+            mark: Mark::Circle,
+            hollow: false,
+            apart: false,
+        });
+        Series {
+            name: name.to_owned(),
+            points: points.collect(),
+            band: Vec::new(),
+        }
+    }
 }
 
 /// A chart with both axes logarithmic or linear.
@@ -37,74 +109,297 @@ pub(crate) struct Chart<'a> {
     pub(crate) log_y: bool,
 }
 
+/// A chart with what is on it.
+pub(crate) struct Figure<'a> {
+    pub(crate) chart: Chart<'a>,
+    pub(crate) series: Vec<Series>,
+    /// What marks mean, below the names of the lines.
+    pub(crate) marks: Vec<(Mark, String)>,
+    /// Remarks below the legend, a line each.
+    pub(crate) remarks: Vec<String>,
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Drawn = Result<(), Box<dyn Error>>;
+
 impl Chart<'_> {
-    /// Draws the lines.
+    /// Draws lines.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(crate) fn draw(&self, path: &Path, series: &[Series]) -> Result<(), Box<dyn Error>> {
-        let scale = |log: bool, value: f64| if log { value.log10() } else { value };
-        let label = |log: bool, value: f64| if log { 10f64.powf(value) } else { value };
-        let points = || series.iter().flat_map(|s| &s.points);
-        let bounds = |log: bool, values: &mut dyn Iterator<Item = f64>| {
-            let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-            for value in values {
-                low = low.min(scale(log, value));
-                high = high.max(scale(log, value));
-            }
-            if !low.is_finite() {
-                return 0.0..1.0;
-            }
-            let room = ((high - low) * 0.06).max(0.02);
-            let start = if log { low - room } else { 0.0 };
-            start..high + room
+    pub(crate) fn draw(&self, path: &Path, series: &[Series]) -> Drawn {
+        let Chart {
+            title,
+            x_label,
+            y_label,
+            log_x,
+            log_y,
+        } = *self;
+        let figure = Figure {
+            chart: Chart {
+                title,
+                x_label,
+                y_label,
+                log_x,
+                log_y,
+            },
+            series: series.to_vec(),
+            marks: Vec::new(),
+            remarks: Vec::new(),
         };
-        let x_range = bounds(self.log_x, &mut points().map(|p| p.0));
-        let y_range = bounds(self.log_y, &mut points().map(|p| p.1));
+        draw_page(path, &[figure])
+    }
+}
 
-        let area = SVGBackend::new(path, (WIDTH + LEGEND, HEIGHT)).into_drawing_area();
-        area.fill(&WHITE)?;
+/// Draws figures on one page, one below the other.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn draw_page(path: &Path, figures: &[Figure<'_>]) -> Drawn {
+    let legend = figures.iter().map(Figure::legend_width).max();
+    let height = HEIGHT * u32::try_from(figures.len().max(1))?;
+    let size = (WIDTH + legend.unwrap_or(LEGEND), height);
+    let page = SVGBackend::new(path, size).into_drawing_area();
+    page.fill(&WHITE)?;
+    let areas = page.split_evenly((figures.len().max(1), 1));
+    for (figure, area) in figures.iter().zip(areas) {
         let (plot, legend) = area.split_horizontally(WIDTH);
-        let mut chart = ChartBuilder::on(&plot)
-            .caption(self.title, ("sans-serif", 20))
+        figure.draw_plot(&plot)?;
+        figure.draw_legend(&legend)?;
+    }
+    page.present()?;
+    Ok(())
+}
+
+impl Figure<'_> {
+    fn draw_plot(&self, plot: &Area<'_>) -> Drawn {
+        let Chart { log_x, log_y, .. } = self.chart;
+        let points = || self.series.iter().flat_map(|one| &one.points);
+        let bands = || self.series.iter().flat_map(|one| &one.band);
+        let x_values = points().map(|p| p.x).chain(bands().map(|b| b.0));
+        let y_values = points().map(|p| p.y);
+        let y_values = y_values.chain(bands().flat_map(|b| [b.1, b.2]));
+        let (x_axis, y_axis) = (Axis::of(log_x, x_values), Axis::of(log_y, y_values));
+        let at = |x, y| (x_axis.scaled(x), y_axis.scaled(y));
+        let mut chart = ChartBuilder::on(plot)
+            .caption(self.chart.title, ("sans-serif", 20))
             .margin(14)
             .x_label_area_size(46)
             .y_label_area_size(64)
-            .build_cartesian_2d(x_range, y_range)?;
+            .build_cartesian_2d(x_axis.clone(), y_axis.clone())?;
         chart
             .configure_mesh()
             .light_line_style(RGBColor(240, 240, 240))
             .bold_line_style(RGBColor(220, 220, 220))
-            .x_desc(self.x_label)
-            .y_desc(self.y_label)
-            .x_label_formatter(&|x| short(label(self.log_x, *x)))
-            .y_label_formatter(&|y| short(label(self.log_y, *y)))
+            .x_desc(self.chart.x_label)
+            .y_desc(self.chart.y_label)
+            .x_label_formatter(&|x| short(x_axis.unscaled(*x)))
+            .y_label_formatter(&|y| short(y_axis.unscaled(*y)))
             .label_style(("sans-serif", 14))
             .draw()?;
-        for (index, one) in series.iter().enumerate() {
-            let colour = COLOURS[index % COLOURS.len()];
-            let scaled = one
-                .points
-                .iter()
-                .map(|&(x, y)| (scale(self.log_x, x), scale(self.log_y, y)));
-            let scaled: Vec<(f64, f64)> = scaled.collect();
-            // Lines beyond the number of colours are thinner, to tell them apart.
-            let width = if index < COLOURS.len() { 2 } else { 1 };
-            chart.draw_series(LineSeries::new(scaled.clone(), colour.stroke_width(width)))?;
-            chart.draw_series(
-                scaled
-                    .into_iter()
-                    .map(|p| Circle::new(p, 3, colour.filled())),
-            )?;
-            // The legend stands beside the plot, where it hides no line.
-            let y = 60 + 22 * i32::try_from(index)?;
-            let stroke = colour.stroke_width(width + 1);
-            legend.draw(&PathElement::new([(4, y), (28, y)], stroke))?;
-            let font = ("sans-serif", 13).into_font();
-            legend.draw(&Text::new(one.name.clone(), (34, y - 6), font))?;
+        for (index, one) in self.series.iter().enumerate() {
+            let above = one.band.iter().map(|&(x, _, most)| at(x, most));
+            let below = one.band.iter().rev().map(|&(x, least, _)| at(x, least));
+            let outline: Vec<(f64, f64)> = above.chain(below).collect();
+            if one.band.len() > 1 {
+                chart.draw_series([Polygon::new(outline, colour(index).mix(0.12))])?;
+            } else {
+                let stroke = colour(index).mix(0.35).stroke_width(3);
+                chart.draw_series([PathElement::new(outline, stroke)])?;
+            }
         }
-        area.present()?;
+        for (index, one) in self.series.iter().enumerate() {
+            let joined = one.points.iter().filter(|point| !point.apart);
+            let line = joined.map(|point| at(point.x, point.y));
+            let stroke = colour(index).stroke_width(width(index));
+            chart.draw_series(LineSeries::new(line, stroke))?;
+        }
+        // Marks are as large on the picture whatever the axes.
+        let (left, top) = plot.get_base_pixel();
+        for (index, one) in self.series.iter().enumerate() {
+            for point in &one.points {
+                let (x, y) = chart.plotting_area().map_coordinate(&at(point.x, point.y));
+                let place = (x - left, y - top);
+                draw_mark(plot, place, point.mark, point.hollow, colour(index))?;
+            }
+        }
         Ok(())
+    }
+
+    /// The legend stands beside the plot, where it hides no line.
+    fn draw_legend(&self, area: &Area<'_>) -> Drawn {
+        let names = i32::try_from(LEGEND_NAMES)?;
+        let mut y = LEGEND_TOP;
+        let text = |y: i32, x: i32, size: i32, text: &str| {
+            let font = ("sans-serif", size).into_font();
+            area.draw(&Text::new(text.to_owned(), (x, y - 6), font))
+        };
+        for (index, one) in self.series.iter().enumerate() {
+            let stroke = colour(index).stroke_width(width(index) + 1);
+            area.draw(&PathElement::new([(4, y), (28, y)], stroke))?;
+            text(y, names, 13, &one.name)?;
+            y += LEGEND_LINE;
+        }
+        if !self.marks.is_empty() {
+            y += LEGEND_LINE / 2;
+        }
+        for (mark, meaning) in &self.marks {
+            draw_mark(area, (16, y), *mark, false, RGBColor(90, 90, 90))?;
+            text(y, names, 13, meaning)?;
+            y += LEGEND_LINE;
+        }
+        y += LEGEND_LINE / 2;
+        for remark in &self.remarks {
+            text(y, 4, 12, remark)?;
+            y += LEGEND_LINE - 4;
+        }
+        Ok(())
+    }
+
+    fn legend_width(&self) -> u32 {
+        let letters = |text: &str| u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
+        let names = self.series.iter().map(|one| one.name.as_str());
+        let meanings = self.marks.iter().map(|(_, meaning)| meaning.as_str());
+        let beside = names.chain(meanings).map(letters).max().unwrap_or(0);
+        let remarks = self.remarks.iter().map(|remark| letters(remark)).max();
+        let remarks = remarks.unwrap_or(0);
+        let width = (LEGEND_NAMES + LETTER * beside).max(LETTER * remarks);
+        (width + 14).clamp(LEGEND, 4 * LEGEND)
+    }
+}
+
+fn colour(index: usize) -> RGBColor {
+    COLOURS[index % COLOURS.len()]
+}
+
+/// Lines beyond the number of colours are thinner, to tell them apart.
+fn width(index: usize) -> u32 {
+    if index < COLOURS.len() { 2 } else { 1 }
+}
+
+fn draw_mark(
+    area: &Area<'_>,
+    (x, y): (i32, i32),
+    mark: Mark,
+    hollow: bool,
+    colour: RGBColor,
+) -> Drawn {
+    let fill = if hollow { WHITE } else { colour };
+    let edge = colour.stroke_width(2);
+    let shape = |corners: &[(i32, i32)]| -> Drawn {
+        let corners: Vec<_> = corners.iter().map(|(dx, dy)| (x + dx, y + dy)).collect();
+        area.draw(&Polygon::new(corners.clone(), fill.filled()))?;
+        let closed = corners.iter().chain(corners.first()).copied();
+        area.draw(&PathElement::new(closed.collect::<Vec<_>>(), colour))?;
+        Ok(())
+    };
+    match mark {
+        Mark::Circle => {
+            area.draw(&Circle::new((x, y), 4, fill.filled()))?;
+            area.draw(&Circle::new((x, y), 4, colour))?;
+        }
+        Mark::Square => shape(&[(-4, -4), (4, -4), (4, 4), (-4, 4)])?,
+        Mark::Triangle => shape(&[(0, -5), (5, 4), (-5, 4)])?,
+        Mark::Diamond => shape(&[(0, -6), (6, 0), (0, 6), (-6, 0)])?,
+        Mark::Cross => {
+            area.draw(&PathElement::new([(x - 4, y - 4), (x + 4, y + 4)], edge))?;
+            area.draw(&PathElement::new([(x - 4, y + 4), (x + 4, y - 4)], edge))?;
+        }
+        Mark::Plus => {
+            area.draw(&PathElement::new([(x - 5, y), (x + 5, y)], edge))?;
+            area.draw(&PathElement::new([(x, y - 5), (x, y + 5)], edge))?;
+        }
+    }
+    Ok(())
+}
+
+/// An axis. A logarithmic one has decimal logarithms for its values, and grid
+/// lines at powers of ten or, where there are few of these, at round numbers in
+/// between as well.
+#[derive(Clone, Debug)]
+struct Axis {
+    log: bool,
+    range: Range<f64>,
+}
+
+impl Axis {
+    /// An axis with room for these values.
+    fn of(log: bool, values: impl Iterator<Item = f64>) -> Axis {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        for value in values {
+            let value = if log { value.log10() } else { value };
+            low = low.min(value);
+            high = high.max(value);
+        }
+        if !low.is_finite() {
+            return Axis {
+                log,
+                range: 0.0..1.0,
+            };
+        }
+        let room = ((high - low) * 0.06).max(0.02);
+        let start = if log { low - room } else { 0.0 };
+        Axis {
+            log,
+            range: start..high + room,
+        }
+    }
+
+    fn scaled(&self, value: f64) -> f64 {
+        if self.log { value.log10() } else { value }
+    }
+
+    fn unscaled(&self, value: f64) -> f64 {
+        if self.log { 10f64.powf(value) } else { value }
+    }
+
+    /// The logarithms of some multiples of powers of ten on the axis.
+    fn multiples(&self, digits: &[f64]) -> Vec<f64> {
+        let mut lines = Vec::new();
+        let mut power = self.range.start.floor();
+        while power <= self.range.end {
+            let logarithms = digits.iter().map(|digit| power + digit.log10());
+            lines.extend(logarithms.filter(|line| self.range.contains(line)));
+            power += 1.0;
+        }
+        lines
+    }
+}
+
+impl Ranged for Axis {
+    type FormatOption = DefaultFormatting;
+    type ValueType = f64;
+
+    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
+        RangedCoordf64::from(self.range.clone()).map(value, limit)
+    }
+
+    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
+        if !self.log {
+            return RangedCoordf64::from(self.range.clone()).key_points(hint);
+        }
+        let apart = CLOSE * (self.range.end - self.range.start);
+        let choices: [&[f64]; 5] = [
+            &[
+                1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0,
+            ],
+            &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            &[1.0, 2.0, 5.0],
+            &[1.0, 3.0],
+            &[1.0],
+        ];
+        let lines = choices.map(|digits| self.multiples(digits));
+        if hint.weight().allow_light_points() {
+            let [_, nine, ..] = lines;
+            return nine;
+        }
+        let clear = |lines: &Vec<f64>| lines.windows(2).all(|pair| pair[1] - pair[0] > apart);
+        let chosen = lines.iter().find(|lines| lines.len() > 1 && clear(lines));
+        chosen.or(lines.last()).cloned().unwrap_or_default()
+    }
+
+    fn range(&self) -> Range<f64> {
+        self.range.clone()
     }
 }
 
@@ -121,13 +416,15 @@ fn short(value: f64) -> String {
     match value.abs() {
         v if v >= 999_500.0 => text(value / 1e6, "M"),
         v if v >= 999.5 => text(value / 1e3, "k"),
-        v if v >= 0.1 || v == 0.0 => text(value, ""),
+        v if v >= 0.0999 || v == 0.0 => text(value, ""),
         _ => format!("{value:.1e}"),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use plotters::coord::ranged1d::{BoldPoints, LightPoints};
+
     use super::*;
 
     #[test]
@@ -137,5 +434,41 @@ mod tests {
             .map(short)
             .collect();
         assert_eq!(labels, ["0", "0.2", "3", "40", "1k", "66k", "2.5M"]);
+    }
+
+    #[test]
+    fn logarithmic_axes_have_lines_at_round_numbers() {
+        let labels = |low: f64, high: f64| {
+            let axis = Axis::of(true, [low, high].into_iter());
+            let lines = axis.key_points(BoldPoints(10));
+            let labels = lines.iter().map(|&line| short(axis.unscaled(line)));
+            labels.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(labels(1e3, 1e6), "1k 2k 5k 10k 20k 50k 100k 200k 500k 1M");
+        assert_eq!(labels(8e3, 17e3), "8k 9k 10k 12k 14k 16k");
+        assert_eq!(labels(1e3, 64e3), "1k 2k 5k 10k 20k 50k");
+        assert_eq!(labels(1.0, 1e9), "1 10 100 1k 10k 100k 1M 10M 100M 1000M");
+        let one = Axis::of(true, [5.0].into_iter());
+        assert!(!one.key_points(LightPoints::new(10, 100)).is_empty());
+        assert!(one.range.contains(&one.scaled(5.0)));
+    }
+
+    #[test]
+    fn legends_have_room_for_their_names() {
+        let mut figure = Figure {
+            chart: Chart {
+                title: "",
+                x_label: "",
+                y_label: "",
+                log_x: true,
+                log_y: true,
+            },
+            series: vec![Series::line("short", [(1.0, 1.0)])],
+            marks: Vec::new(),
+            remarks: Vec::new(),
+        };
+        assert_eq!(figure.legend_width(), LEGEND);
+        figure.series[0].name = "x".repeat(40);
+        assert!(figure.legend_width() >= 40 * LETTER);
     }
 }

@@ -45,7 +45,8 @@ impl Contestant for Engine<'_> {
     }
 
     fn contradictions(&mut self, winners: &[Winner]) -> usize {
-        verify::contradictions(self.classifier, self.trace, winners, &mut self.scratch)
+        let part = |part| self.classifier.part(part);
+        verify::contradictions(part, self.trace, winners, &mut self.scratch)
     }
 }
 

@@ -12,7 +12,9 @@ use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, S
 
 mod contestant;
 mod generated;
+mod latency;
 mod measure;
+mod mixed;
 mod peer;
 mod report;
 mod updates;
@@ -21,13 +23,16 @@ mod versus;
 
 pub(crate) use generated::{generated_policy, generated_trace, size_name};
 pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
+pub(crate) use mixed::{MixedPlan, MixedRow, Pair, Rate, Wish, measure_mixed};
+pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
 pub(crate) use peer::PeerSpec;
-pub(crate) use report::{Measurement, Row, write_csv, write_table};
+pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
 
 use contestant::{Engine, Lane, Shown, judge};
 use peer::{Origin, Peer};
 use report::Failed;
-use updates::Protocol;
+use updates::{EachStep, Protocol};
+use verify::SCANNED_RULES;
 
 /// Rules and traffic to measure with.
 pub(crate) struct Subject {
@@ -113,7 +118,8 @@ pub(crate) fn measure_subject(
     classyard::classifier::report(progress, "checking answers", plan.repeats, steps)?;
     lanes.iter_mut().for_each(Lane::answer);
     let shown = judge(lanes, |answers| {
-        verify::wrong_answers(policy, trace, answers, subject.expected.as_deref())
+        let expected = subject.expected.as_deref();
+        verify::wrong_answers(policy, trace, answers, expected, SCANNED_RULES)
     });
     let mut shown = shown.into_iter();
 
@@ -130,6 +136,9 @@ pub(crate) fn measure_subject(
         row.tables = Some(stats.iter().map(|stats| stats.tables).sum());
         row.updates_per_second = Spread::of(&updated.alone);
         row.updates_with_lookups_per_second = Spread::of(&updated.mixed);
+        if let Some(each) = &updated.each {
+            [row.update_seconds, row.update_wall_seconds] = each.quantiles();
+        }
         row.wrong += updated.wrong;
         rows.push(Row::Measured(Box::new(row)));
     }
@@ -171,10 +180,11 @@ fn peer_rows(
 }
 
 /// What an engine did in the update protocol.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Updated {
     alone: Vec<f64>,
     mixed: Vec<f64>,
+    each: Option<EachStep>,
     wrong: usize,
 }
 
@@ -185,7 +195,7 @@ fn measure_updates(
     progress: &mut dyn Progress,
 ) -> Result<Vec<Updated>, BuildError> {
     let Subject { policy, trace, .. } = subject;
-    let mut updated = vec![Updated::default(); engines.len()];
+    let mut updated: Vec<Updated> = engines.iter().map(|_| Updated::default()).collect();
     if plan.update_repeats == 0 {
         return Ok(updated);
     }
@@ -202,12 +212,16 @@ fn measure_updates(
             let run = updates::run(engine, policy, trace, &protocol)?;
             updated.alone.push(run.updates);
             updated.mixed.push(run.mixed);
+            let each = EachStep::time(engine, policy, &protocol)?;
+            match &mut updated.each {
+                Some(before) => before.keep_lesser(&each),
+                none => *none = Some(each),
+            }
             if repeat == 0 {
                 let winners = verify::answers(&run.classifier, trace);
-                let wrong = verify::wrong_answers(&last, trace, &[&winners], None);
-                let mut scratch = Scratch::new();
-                let differing =
-                    verify::contradictions(&run.classifier, trace, &winners, &mut scratch);
+                let wrong = verify::wrong_answers(&last, trace, &[&winners], None, SCANNED_RULES);
+                let part = |part| run.classifier.part(part);
+                let differing = verify::contradictions(part, trace, &winners, &mut Scratch::new());
                 updated.wrong += wrong[0] + differing;
             }
         }

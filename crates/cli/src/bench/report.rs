@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::contestant::Shown;
+use super::latency::{Quantiles, microseconds};
 use super::measure::Spread;
 use super::peer::{Origin, PeerSpec};
 use super::{Subject, versus};
@@ -38,6 +39,10 @@ pub(crate) struct Measurement {
     /// Rule changes per second with four lookups after each, their time
     /// included.
     pub(crate) updates_with_lookups_per_second: Option<Spread>,
+    /// CPU time of single rule changes; absent unless asked for.
+    pub(crate) update_seconds: Option<Quantiles>,
+    /// The same on the wall.
+    pub(crate) update_wall_seconds: Option<Quantiles>,
     /// Headers with a wrong answer, before and after updates.
     pub(crate) wrong: usize,
     /// Whose it is, if not ours.
@@ -67,6 +72,8 @@ impl Measurement {
             single_headers_per_second: shown.single,
             updates_per_second: None,
             updates_with_lookups_per_second: None,
+            update_seconds: None,
+            update_wall_seconds: None,
             wrong: shown.wrong,
             peer: None,
             size: subject.size.clone(),
@@ -142,6 +149,9 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
     for rate in ["batch", "single", "updates", "updates_with_lookups"] {
         heading.extend(["min", "median", "max"].map(|which| format!("{rate}_{which}")));
     }
+    for time in ["update_seconds", "update_wall_seconds"] {
+        heading.extend(Quantiles::NAMES.map(|which| format!("{time}_{which}")));
+    }
     heading.extend(["wrong", "peer", "best_of_peer", "failed"].map(str::to_owned));
     row(out, &heading)?;
     for r in results {
@@ -178,6 +188,10 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
             let figures = [figure(|s| s.min), figure(|s| s.median), figure(|s| s.max)];
             cells.extend(figures.map(Option::unwrap_or_default));
         }
+        for time in [r.update_seconds, r.update_wall_seconds] {
+            let figures = time.map(|q| q.values().map(|seconds| format!("{seconds:.9}")));
+            cells.extend(figures.unwrap_or_default());
+        }
         cells.push(r.wrong.to_string());
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.name)));
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.best)));
@@ -210,6 +224,9 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     if updates {
         columns.push(("updates M/s", Side::Right));
         columns.push(("with lookups", Side::Right));
+        columns.push(("one us p99.9", Side::Right));
+        columns.push(("max", Side::Right));
+        columns.push(("max on the wall", Side::Right));
     }
     columns.push(("wrong", Side::Right));
     let mut table = Table::new(&columns);
@@ -222,6 +239,13 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
         out,
         "rates: median (min-max) of repeats in turns, in the thread's CPU time; batches of 256"
     )?;
+    if updates {
+        writeln!(
+            out,
+            "one: a single update, microseconds of CPU time and on the wall, each the least of its \
+             repeats"
+        )?;
+    }
     let ours: Vec<&Measurement> = measured.into_iter().filter(|r| r.peer.is_none()).collect();
     write_ratios(&ours, out)?;
     for failed in results.iter().filter_map(Row::failure) {
@@ -264,6 +288,12 @@ fn cells(row: &Row, updates: bool, columns: usize) -> Vec<String> {
     if updates {
         cells.push(millions(r.updates_per_second));
         cells.push(millions(r.updates_with_lookups_per_second));
+        let micros = |q: Option<Quantiles>, of: fn(&Quantiles) -> f64| {
+            q.as_ref().map_or_else(dash, |q| microseconds(of(q)))
+        };
+        cells.push(micros(r.update_seconds, |q| q.p999));
+        cells.push(micros(r.update_seconds, |q| q.max));
+        cells.push(micros(r.update_wall_seconds, |q| q.max));
     }
     cells.push(r.wrong.to_string());
     cells

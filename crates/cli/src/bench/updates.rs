@@ -5,6 +5,8 @@
 //! brings one of the rules that are out, each deletion takes one of those that
 //! are in. The list is the same for every engine. Only the list is timed.
 
+use std::time::{Duration, Instant};
+
 use classyard::policy::PolicyChange;
 use classyard::{
     BATCH, EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTrace, RuleId, RuleSet,
@@ -14,7 +16,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::measure::{as_rate, timed};
+use super::latency::{Durations, Quantiles};
+use super::measure::{as_rate, thread_cpu_time, timed};
 
 /// One step of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,6 +102,77 @@ pub(crate) struct UpdateRun {
     pub(crate) mixed: f64,
     /// The classifier with the last rules.
     pub(crate) classifier: PolicyClassifier,
+}
+
+/// How long each step of the list takes, in nanoseconds.
+pub(crate) struct EachStep {
+    cpu: Vec<u32>,
+    wall: Vec<u32>,
+}
+
+impl EachStep {
+    /// Carries the list out on a fresh classifier, with two clocks around each
+    /// step. What asking the clocks costs at least is taken off.
+    pub(crate) fn time(
+        spec: &EngineSpec,
+        policy: &Policy,
+        protocol: &Protocol,
+    ) -> Result<EachStep, classyard::BuildError> {
+        let initial = subset(policy, &protocol.initial);
+        let mut classifier = initial.build(spec, &Limits::default(), &mut NoProgress)?;
+        let mut each = EachStep {
+            cpu: Vec::with_capacity(protocol.steps.len()),
+            wall: Vec::with_capacity(protocol.steps.len()),
+        };
+        let asking = (0..CLOCK_TRIALS).map(|_| clocked(|| ()));
+        let asking = asking.reduce(|one, other| (one.0.min(other.0), one.1.min(other.1)));
+        let asking = asking.unwrap_or_default();
+        for &step in &protocol.steps {
+            let (cpu, wall) = clocked(|| {
+                make(&mut classifier, policy, step).expect("the list was made for these rules");
+            });
+            let rest = |spent: Duration, asking: Duration| {
+                let rest = spent.saturating_sub(asking).as_nanos();
+                u32::try_from(rest).unwrap_or(u32::MAX)
+            };
+            each.cpu.push(rest(cpu, asking.0));
+            each.wall.push(rest(wall, asking.1));
+        }
+        Ok(each)
+    }
+
+    /// Keeps the lesser time of each step. The list is the same each time, and
+    /// so is the engine's work: what one run has more is somebody else's.
+    pub(crate) fn keep_lesser(&mut self, other: &EachStep) {
+        for (mine, others) in [(&mut self.cpu, &other.cpu), (&mut self.wall, &other.wall)] {
+            for (mine, other) in mine.iter_mut().zip(others) {
+                *mine = (*mine).min(*other);
+            }
+        }
+    }
+
+    /// Quantiles of the CPU times and of the times on the wall.
+    pub(crate) fn quantiles(&self) -> [Option<Quantiles>; 2] {
+        [&self.cpu, &self.wall].map(|times| {
+            let mut durations = Durations::new();
+            for &time in times {
+                durations.record(Duration::from_nanos(u64::from(time)));
+            }
+            durations.quantiles()
+        })
+    }
+}
+
+/// How often the clocks are asked in vain, to know what that costs.
+const CLOCK_TRIALS: usize = 10_000;
+
+/// Runs something and says how much CPU time and how much time it took.
+fn clocked(work: impl FnOnce()) -> (Duration, Duration) {
+    let cpu = thread_cpu_time();
+    let wall = Instant::now();
+    work();
+    let wall = wall.elapsed();
+    (thread_cpu_time().saturating_sub(cpu), wall)
 }
 
 /// Changes between two batches of lookups in the mixed run: with batches of
@@ -195,6 +269,34 @@ mod tests {
         }
         let last: BTreeSet<u32> = protocol.last.iter().map(|id| id.get()).collect();
         assert_eq!(inside, last);
+    }
+
+    #[test]
+    fn the_lesser_time_of_each_step_counts() {
+        let mut each = EachStep {
+            cpu: vec![100, 900_000, 300],
+            wall: vec![500, 500, 500],
+        };
+        each.keep_lesser(&EachStep {
+            cpu: vec![800, 100, 200],
+            wall: vec![600, 600, 400],
+        });
+        assert_eq!(
+            (&each.cpu[..], &each.wall[..]),
+            (&[100, 100, 200][..], &[500, 500, 400][..])
+        );
+        let [cpu, wall] = each.quantiles().map(|quantiles| quantiles.unwrap().max);
+        assert!((cpu / 200e-9 - 1.0).abs() < 0.01, "{cpu}");
+        assert!((wall / 500e-9 - 1.0).abs() < 0.01, "{wall}");
+    }
+
+    #[test]
+    fn work_takes_time_on_both_clocks() {
+        let (cpu, wall) = clocked(|| {
+            let sum = (0..1_000_000_u64).fold(0, |sum, x| std::hint::black_box(sum ^ x));
+            std::hint::black_box(sum);
+        });
+        assert!(cpu > Duration::from_micros(10) && wall > Duration::from_micros(10));
     }
 
     #[test]

@@ -5,10 +5,11 @@
 //! wherever two engines disagree on any header, sampled or not, that header is
 //! scanned too. An answer is wrong if it differs from the scan's.
 
-use classyard::{BATCH, Policy, PolicyClassifier, PolicyTrace, Scratch, Winner};
+use classyard::policy::PartId;
+use classyard::{BATCH, Classifier, Policy, PolicyClassifier, PolicyTrace, Scratch, Winner};
 
 /// Rule comparisons spent on scanning a sample: about two seconds.
-const SCANNED_RULES: usize = 400_000_000;
+pub(crate) const SCANNED_RULES: usize = 400_000_000;
 
 /// Headers looked up one by one, and with a mask, to compare with the batch.
 const SINGLES: usize = 20_000;
@@ -20,7 +21,8 @@ pub(crate) fn answers(classifier: &PolicyClassifier, trace: &PolicyTrace) -> Vec
     winners
 }
 
-/// How many of each one's answers for a trace are wrong.
+/// How many of each one's answers for a trace are wrong, as far as so many
+/// comparisons with rules tell.
 ///
 /// `expected` are answers known from elsewhere; then nothing is scanned.
 pub(crate) fn wrong_answers(
@@ -28,8 +30,9 @@ pub(crate) fn wrong_answers(
     trace: &PolicyTrace,
     answers: &[&[Winner]],
     expected: Option<&[Winner]>,
+    comparisons: usize,
 ) -> Vec<usize> {
-    let sample = (SCANNED_RULES / policy.len().max(1)).clamp(BATCH, trace.len().max(BATCH));
+    let sample = (comparisons / policy.len().max(1)).clamp(BATCH, trace.len().max(BATCH));
     let stride = (trace.len() / sample).max(1);
     let mut wrong = vec![0; answers.len()];
     for (index, (part, key)) in trace.iter().enumerate() {
@@ -49,8 +52,8 @@ pub(crate) fn wrong_answers(
 }
 
 /// How many single or masked lookups of a sample differ from these answers.
-pub(crate) fn contradictions(
-    classifier: &PolicyClassifier,
+pub(crate) fn contradictions<'a>(
+    classifier: impl Fn(PartId) -> &'a dyn Classifier,
     trace: &PolicyTrace,
     winners: &[Winner],
     scratch: &mut Scratch,
@@ -58,7 +61,7 @@ pub(crate) fn contradictions(
     let stride = (trace.len() / SINGLES).max(1);
     let mut differing = 0;
     for (index, (part, key)) in trace.iter().enumerate().step_by(stride) {
-        let classifier = classifier.part(part);
+        let classifier = classifier(part);
         let mut mask = vec![0; key.len()];
         let single = classifier.classify_one(key, scratch);
         let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, scratch);

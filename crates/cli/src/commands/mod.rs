@@ -9,5 +9,6 @@ pub(crate) mod engines;
 pub(crate) mod explain;
 pub(crate) mod generate;
 pub(crate) mod inspect;
+pub(crate) mod plot;
 pub(crate) mod profiles;
 pub(crate) mod reproduce;

@@ -1,4 +1,4 @@
-//! `bench` with peers. A small script stands in for other people's
+//! `bench` with updates, and with peers. A small script stands in for other people's
 //! classifiers, so that nothing needs to be installed; where the real one is
 //! built, it is run as well.
 
@@ -96,6 +96,49 @@ fn peers_stand_beside_engines() {
         (&"one".into(), &true.into())
     );
     assert_eq!(rows[3]["peer"]["best"], false);
+}
+
+#[test]
+fn single_updates_are_timed() {
+    let measure = "bench --quick --profiles acl1 --sizes 200 -e tuplemerge,linear";
+    for row in run(&format!("{measure} --format json"))
+        .exits(0)
+        .json()
+        .as_array()
+        .unwrap()
+    {
+        assert_eq!(row["update_seconds"], Value::Null);
+        assert_eq!(row["update_wall_seconds"], Value::Null);
+    }
+    let updates = format!("{measure} --updates");
+    let report = run(&format!("{updates} --format json")).exits(0).json();
+    for row in report.as_array().unwrap() {
+        assert_eq!(row["wrong"], 0);
+        assert!(row["updates_per_second"]["median"].as_f64() > Some(0.0));
+        for times in ["update_seconds", "update_wall_seconds"] {
+            let at = |name: &str| row[times][name].as_f64().unwrap();
+            let values = ["p50", "p99", "p999", "max"].map(at);
+            assert!(values.is_sorted(), "{row}");
+            // No update of 200 rules takes a second of CPU time.
+            assert!(
+                values[3] > 0.0 && (values[3] < 1.0 || times != "update_seconds"),
+                "{row}"
+            );
+        }
+    }
+    run(&updates)
+        .exits(0)
+        .prints("one us p99.9")
+        .prints("one: a single update");
+    let csv = run(&format!("{updates} --format csv")).exits(0);
+    let columns = |line: &str| line.split(',').map(str::to_owned).collect::<Vec<_>>();
+    let lines = csv.lines();
+    let place = columns(lines[0])
+        .iter()
+        .position(|name| name == "update_seconds_max")
+        .unwrap();
+    let longest: f64 = columns(lines[1])[place].parse().unwrap();
+    assert!(longest > 0.0);
 }
 
 #[test]

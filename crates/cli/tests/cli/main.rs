@@ -11,5 +11,7 @@ mod explain;
 mod generate;
 mod inspect;
 mod manners;
+mod mixed;
+mod plot;
 mod reports;
 mod support;

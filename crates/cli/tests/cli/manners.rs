@@ -2,10 +2,11 @@
 
 use crate::support::{program, run};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "classify",
     "explain",
     "bench",
+    "plot",
     "reproduce",
     "check",
     "generate",

@@ -41,6 +41,7 @@ fn every_key_is_documented() {
         format!("inspect {rules}"),
         format!("inspect {rules} --against {rules}"),
         format!("bench -r {rules} --quick --updates"),
+        format!("bench -r {rules} --quick -e tuplemerge --mixed 1k,max"),
         "engines".to_owned(),
         "profiles".to_owned(),
     ] {

@@ -32,7 +32,7 @@ pub(crate) fn ask_for_huge_pages<T>(memory: &Vec<T>) {
         let outcome =
             unsafe { rustix::mm::madvise(start.cast(), whole, rustix::mm::Advice::LinuxHugepage) };
         // Huge pages change speed alone, so it is no matter if there are none.
-        drop(outcome);
+        let _ = outcome;
     }
     #[cfg(not(target_os = "linux"))]
     let _ = memory;

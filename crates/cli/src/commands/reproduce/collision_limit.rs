@@ -68,13 +68,10 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
     }
     let heading = "profile,rules,engine,c,single_ns,batch_ns";
     study.write_csv("collision-limit.csv", heading, &rows)?;
-    let line = |form: &str, times: &[Vec<f64>]| Series {
-        name: form.to_owned(),
-        points: LIMITS
-            .iter()
-            .zip(times)
-            .map(|(&limit, times)| (coordinate(limit), mean(times)))
-            .collect(),
+    let means = |times: &[Vec<f64>]| -> Vec<(f64, f64)> {
+        let limits = LIMITS.iter().zip(times);
+        let means = limits.map(|(&limit, times)| (coordinate(limit), mean(times)));
+        means.collect()
     };
     let mut series = Vec::new();
     let mut table = Table::new(&[
@@ -85,12 +82,8 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
     ]);
     for (form_index, (form, _)) in FORMS.iter().enumerate() {
         for (kind, times) in [("single", &single), ("batch", &batch)] {
-            let one = line(&format!("{form}, {kind}"), &times[form_index]);
-            let best = one
-                .points
-                .iter()
-                .copied()
-                .min_by(|a, b| a.1.total_cmp(&b.1));
+            let points = means(&times[form_index]);
+            let best = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
             if let Some((limit, time)) = best {
                 table.row(vec![
                     (*form).to_owned(),
@@ -99,7 +92,7 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
                     format!("{time:.1}"),
                 ]);
             }
-            series.push(one);
+            series.push(Series::line(&format!("{form}, {kind}"), points));
         }
     }
     let title = format!(

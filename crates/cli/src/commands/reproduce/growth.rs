@@ -68,14 +68,8 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
             time.push((coordinate(policy.len()), parse_seconds + build_seconds));
             size.push((coordinate(policy.len()), coordinate(stats.bytes()) / 1e6));
         }
-        times.push(Series {
-            name: name.clone(),
-            points: time,
-        });
-        bytes.push(Series {
-            name: name.clone(),
-            points: size,
-        });
+        times.push(Series::line(name, time));
+        bytes.push(Series::line(name, size));
     }
     let heading = "profile,rules,parse_seconds,build_seconds,index_bytes,bytes,tables";
     study.write_csv("growth.csv", heading, &rows)?;

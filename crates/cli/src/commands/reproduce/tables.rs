@@ -58,15 +58,10 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
     let series: Vec<Series> = ENGINES
         .iter()
         .zip(&counts)
-        .map(|(engine, sizes)| Series {
-            name: (*engine).to_owned(),
-            points: study
-                .args
-                .sizes
-                .iter()
-                .zip(sizes)
-                .map(|(&size, counts)| (coordinate(size), mean(counts)))
-                .collect(),
+        .map(|(engine, counts)| {
+            let sizes = study.args.sizes.iter().zip(counts);
+            let means = sizes.map(|(&size, counts)| (coordinate(size), mean(counts)));
+            Series::line(engine, means)
         })
         .collect();
     let chart = Chart {

@@ -20,6 +20,10 @@ use crate::input::{count, engine, read_text, source_name};
 use crate::output::{OutputArgs, Report, csv};
 use crate::talk::Talk;
 
+mod mixed;
+
+use mixed::MixedArgs;
+
 /// Measure engines side by side: lookups, updates, memory, build
 ///
 /// Every engine gets the same rules, the same headers and the same list of
@@ -32,12 +36,21 @@ Examples:
   classyard bench -r acl.rules -t acl.trace -e tss,tuplemerge --format json
   classyard bench --profiles all --sizes 64k,256k -e tss,tuplemerge --updates
   classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
+  classyard bench --profiles acl1,fw1,ipc1 --sizes 64k -e forest,tuplemerge --mixed
+  classyard bench -r acl.rules -e tuplemerge --mixed 0,5k,max --transaction 20 --seconds 5
 
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
-updates_with_lookups_per_second, wrong and peer; rates are {min, median, max}. For a peer's
-algorithm, peer has name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes;
-a peer that cannot be measured has set, engine, rules and failed, the reason.")]
+updates_with_lookups_per_second, update_seconds, update_wall_seconds, wrong and peer; rates are
+{min, median, max}, times {p50, p90, p99, p999, max} in seconds. For a peer's algorithm, peer has
+name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes; a peer that cannot be
+measured has set, engine, rules and failed, the reason.
+
+With --mixed: one object for each set, engine and rate with set, engine, rules, target,
+target_updates_per_second, transaction, updates_per_second, updates_per_cpu_second,
+lookups_per_second, lookups_per_cpu_second, batch_seconds, apply_seconds, publish_seconds,
+visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share, reader_processor,
+writer_processor, checked_batches and wrong.")]
 pub(crate) struct Args {
     /// Rules to measure with; without them, generated ones
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -140,11 +153,13 @@ pub(crate) struct Args {
     repeat: u16,
 
     /// Measure updates as well: half of the rules in, then a shuffled list of
-    /// insertions and deletions, without and with lookups in between
+    /// insertions and deletions, without and with lookups in between, and with
+    /// a clock around each
     #[arg(long)]
     updates: bool,
 
-    /// Insertions, and as many deletions, in the list
+    /// Insertions, and as many deletions, in the list; with --mixed as many
+    /// modifications as well, and the list is undone and done again
     #[arg(long, value_parser = count, default_value_t = PAPER_CHANGES, value_name = "COUNT")]
     changes: usize,
 
@@ -153,11 +168,40 @@ pub(crate) struct Args {
     quick: bool,
 
     #[command(flatten)]
+    mixed: MixedArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
 /// Headers and changes of a smoke test.
 const QUICK: usize = 5_000;
+
+impl Args {
+    fn repeats(&self) -> usize {
+        if self.quick {
+            1
+        } else {
+            usize::from(self.repeat)
+        }
+    }
+
+    fn changes(&self) -> usize {
+        if self.quick {
+            self.changes.min(QUICK)
+        } else {
+            self.changes
+        }
+    }
+
+    fn headers(&self) -> usize {
+        if self.quick {
+            self.headers.min(QUICK)
+        } else {
+            self.headers
+        }
+    }
+}
 
 #[derive(Serialize)]
 #[serde(transparent)]
@@ -175,28 +219,17 @@ impl Report for Results {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    if let Some(rates) = &args.mixed.mixed {
+        return mixed::run(args, rates, talk);
+    }
     let plan = Plan {
-        repeats: if args.quick {
-            1
-        } else {
-            usize::from(args.repeat)
+        repeats: args.repeats(),
+        update_repeats: match args.updates {
+            true => args.repeats().min(3),
+            false => 0,
         },
-        update_repeats: match (args.updates, args.quick) {
-            (false, _) => 0,
-            (true, true) => 1,
-            (true, false) => usize::from(args.repeat).min(3),
-        },
-        changes: if args.quick {
-            args.changes.min(QUICK)
-        } else {
-            args.changes
-        },
+        changes: args.changes(),
         seed: args.seed,
-    };
-    let headers = if args.quick {
-        args.headers.min(QUICK)
-    } else {
-        args.headers
     };
     let field = Field {
         engines: args.engines.clone(),
@@ -209,7 +242,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     };
     let mut results = Vec::new();
     for subject in subjects(args, talk)? {
-        let subject = subject.load(args, headers, talk)?;
+        let subject = subject.load(args, args.headers(), talk)?;
         let mut progress = talk.progress();
         let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)
             .map_err(|error| Failure::usage(error.to_string()))?;

@@ -1,0 +1,300 @@
+//! The updates of the mixed load: rules that go, come back and change, while
+//! their number stays about the same.
+//!
+//! One rule in [`OUTSIDE`], chosen at random, begins outside. A shuffled list of
+//! as many insertions as removals and modifications follows: an insertion brings
+//! a rule that is out, a removal takes one that is in, and a modification gives
+//! one that is in its *other form* or its own back. The other form matches the
+//! same headers with another action, and with the priority of the rule that
+//! stands beside it in file order: lookups stay about as hard, and an update
+//! that was lost shows in the answers.
+//!
+//! A writer that comes to the end of the list undoes it step by step, from the
+//! last to the first, and begins again. So it may run for as long as it likes,
+//! and the number of steps made says which rules there are.
+
+use classyard::{ActionId, Policy, Rule, RuleId, RuleSet};
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+/// One rule of so many begins outside.
+const OUTSIDE: usize = 16;
+
+/// Which of a rule's two forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    Own,
+    Other,
+}
+
+impl Form {
+    fn opposite(self) -> Form {
+        match self {
+            Form::Own => Form::Other,
+            Form::Other => Form::Own,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Insert,
+    Remove,
+    Modify,
+}
+
+/// One update: what becomes of a rule, and in which form it comes or goes, or
+/// which it gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) kind: Kind,
+    pub(crate) id: RuleId,
+    pub(crate) form: Form,
+}
+
+impl Step {
+    /// The step that undoes this one.
+    fn undone(self) -> Step {
+        let Step { kind, id, form } = self;
+        let (kind, form) = match kind {
+            Kind::Insert => (Kind::Remove, form),
+            Kind::Remove => (Kind::Insert, form),
+            Kind::Modify => (Kind::Modify, form.opposite()),
+        };
+        Step { kind, id, form }
+    }
+}
+
+/// A policy's rules in both forms.
+pub(crate) struct Forms<'a> {
+    own: &'a Policy,
+    other: Policy,
+}
+
+impl<'a> Forms<'a> {
+    pub(crate) fn new(own: &'a Policy) -> Forms<'a> {
+        let ids = own.ids();
+        let mut parts: Vec<RuleSet> = own.schemas().map(RuleSet::new).collect();
+        for (position, &id) in ids.iter().enumerate() {
+            let beside = ids.get(position ^ 1).copied().unwrap_or(id);
+            let priority = own.rule(beside).next().map(|(_, rule)| rule.priority());
+            for (part, rule) in own.rule(id) {
+                let schema = rule.schema();
+                let priority = priority.unwrap_or(rule.priority());
+                let action = ActionId(rule.action().0.wrapping_add(1));
+                let rule = Rule::new(schema, id, priority, action, &rule.fields())
+                    .expect("a rule's fields make a rule");
+                parts[part.index()]
+                    .push(rule.view())
+                    .expect("ids are unique in the policy");
+            }
+        }
+        Forms {
+            own,
+            other: Policy::from_parts(own.name(), parts),
+        }
+    }
+
+    /// All rules in that form.
+    pub(crate) fn all(&self, form: Form) -> &Policy {
+        match form {
+            Form::Own => self.own,
+            Form::Other => &self.other,
+        }
+    }
+
+    /// The policy of these rules.
+    pub(crate) fn policy(&self, rules: &[(RuleId, Form)]) -> Policy {
+        let mut parts: Vec<RuleSet> = self.own.schemas().map(RuleSet::new).collect();
+        for &(id, form) in rules {
+            for (part, rule) in self.all(form).rule(id) {
+                parts[part.index()]
+                    .push(rule)
+                    .expect("ids are unique in the policy");
+            }
+        }
+        Policy::from_parts(self.own.name(), parts)
+    }
+}
+
+/// The rules that begin inside, and the list.
+pub(crate) struct Churn {
+    initial: Vec<RuleId>,
+    steps: Vec<Step>,
+}
+
+impl Churn {
+    /// A list of at most `changes` insertions, and as many removals and as many
+    /// modifications. Where no rule is out to be inserted, one is removed, and
+    /// the other way round. There must be a rule.
+    pub(crate) fn new(ids: &[RuleId], changes: usize, seed: u64) -> Churn {
+        assert!(!ids.is_empty(), "updates need rules");
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.shuffle(&mut rng);
+        let mut outside = order.split_off(ids.len() - ids.len() / OUTSIDE);
+        let mut inside = order;
+        let mut initial = inside.clone();
+        initial.sort_unstable(); // file order
+        let mut kinds = vec![Kind::Insert; changes];
+        kinds.resize(2 * changes, Kind::Remove);
+        kinds.resize(3 * changes, Kind::Modify);
+        kinds.shuffle(&mut rng);
+        let mut forms = vec![Form::Own; ids.len()];
+        let mut steps = Vec::with_capacity(kinds.len());
+        for kind in kinds {
+            let kind = match kind {
+                Kind::Insert if outside.is_empty() => Kind::Remove,
+                Kind::Remove | Kind::Modify if inside.is_empty() => Kind::Insert,
+                kind => kind,
+            };
+            let from = match kind {
+                Kind::Insert => &mut outside,
+                Kind::Remove | Kind::Modify => &mut inside,
+            };
+            let place = rng.random_range(0..from.len());
+            let rule = from[place];
+            match kind {
+                Kind::Insert => inside.push(outside.swap_remove(place)),
+                Kind::Remove => outside.push(inside.swap_remove(place)),
+                Kind::Modify => forms[rule] = forms[rule].opposite(),
+            }
+            steps.push(Step {
+                kind,
+                id: ids[rule],
+                form: forms[rule],
+            });
+        }
+        Churn {
+            initial: initial.into_iter().map(|rule| ids[rule]).collect(),
+            steps,
+        }
+    }
+
+    /// Rules at the beginning.
+    pub(crate) fn initial_len(&self) -> usize {
+        self.initial.len()
+    }
+
+    /// The step after so many others; there is always one.
+    pub(crate) fn step(&self, made: usize) -> Step {
+        let made = made % (2 * self.steps.len());
+        match self.steps.get(made) {
+            Some(&step) => step,
+            None => self.steps[2 * self.steps.len() - 1 - made].undone(),
+        }
+    }
+
+    /// The rules after so many steps, in the order of `policy`'s, whose ids the
+    /// list was made of.
+    pub(crate) fn rules_after(&self, made: usize, policy: &Policy) -> Vec<(RuleId, Form)> {
+        let made = made % (2 * self.steps.len());
+        let made = made.min(2 * self.steps.len() - made);
+        let position = |id| policy.position(id).expect("an id of the policy");
+        let mut standing = vec![None; policy.len()];
+        for &id in &self.initial {
+            standing[position(id)] = Some(Form::Own);
+        }
+        for step in &self.steps[..made] {
+            standing[position(step.id)] = match step.kind {
+                Kind::Insert | Kind::Modify => Some(step.form),
+                Kind::Remove => None,
+            };
+        }
+        let rules = policy.ids().iter().zip(standing);
+        rules
+            .filter_map(|(&id, form)| form.map(|form| (id, form)))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use classyard::policy::PartId;
+    use classyard::{FieldMatch, Priority, Schema};
+
+    use super::*;
+
+    /// Rules for IPv4, every third one for IPv6 as well.
+    fn dual(rules: usize) -> Policy {
+        let mut policy = Policy::dual_stack();
+        for index in 0..rules {
+            let id = RuleId::from_index(index);
+            let any = [FieldMatch::Any; 5];
+            let both = [(PartId::FIRST, &any[..]), (PartId::from_index(1), &any[..])];
+            let matches = &both[..if index.is_multiple_of(3) { 2 } else { 1 }];
+            let priority = Priority(u32::try_from(rules - index).unwrap());
+            policy.add(id, priority, ActionId(7), matches).unwrap();
+        }
+        policy
+    }
+
+    #[test]
+    fn the_list_can_be_carried_out_there_and_back() {
+        for rules in [1, 2, 40] {
+            let policy = dual(rules);
+            let churn = Churn::new(policy.ids(), 200, 3);
+            let first = churn.rules_after(0, &policy);
+            assert_eq!(first.len(), churn.initial_len());
+            assert_eq!(first.len(), rules - rules / 16);
+            let mut now: BTreeMap<u32, Form> =
+                first.iter().map(|(id, form)| (id.get(), *form)).collect();
+            for made in 0..2_500 {
+                let rules = churn.rules_after(made, &policy);
+                let rules = rules.into_iter().map(|(id, form)| (id.get(), form));
+                assert_eq!(now, rules.collect(), "after {made} steps");
+                let Step { kind, id, form } = churn.step(made);
+                let before = match kind {
+                    Kind::Insert | Kind::Modify => now.insert(id.get(), form),
+                    Kind::Remove => now.remove(&id.get()),
+                };
+                let expected = match kind {
+                    Kind::Insert => None,
+                    Kind::Remove => Some(form),
+                    Kind::Modify => Some(form.opposite()),
+                };
+                assert_eq!(before, expected, "step {made}: {kind:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn kinds_are_about_as_many_and_the_number_of_rules_stays() {
+        let policy = dual(640);
+        let churn = Churn::new(policy.ids(), 1_000, 3);
+        let count = |kind| churn.steps.iter().filter(|step| step.kind == kind).count();
+        assert_eq!(churn.steps.len(), 3_000);
+        assert_eq!(count(Kind::Modify), 1_000);
+        assert!(count(Kind::Insert).abs_diff(count(Kind::Remove)) <= 40);
+        for made in (0..6_000).step_by(100) {
+            let rules = churn.rules_after(made, &policy).len();
+            assert!((540..=640).contains(&rules), "{rules} after {made}");
+        }
+    }
+
+    #[test]
+    fn the_other_form_differs_in_action_and_priority_only() {
+        let policy = dual(5);
+        let forms = Forms::new(&policy);
+        for (position, &id) in policy.ids().iter().enumerate() {
+            let own: Vec<_> = policy.rule(id).collect();
+            let other: Vec<_> = forms.all(Form::Other).rule(id).collect();
+            assert_eq!(own.len(), other.len());
+            for ((part, own), (other_part, other)) in own.iter().zip(&other) {
+                assert_eq!((part, own.words()), (other_part, other.words()));
+                assert_eq!(other.action(), ActionId(8));
+                // The last one stands alone.
+                let same = own.priority() == other.priority();
+                assert_eq!(same, position == 4);
+            }
+        }
+        let second = PartId::from_index(1);
+        let mixed: Vec<_> = policy.ids().iter().map(|&id| (id, Form::Other)).collect();
+        let mixed = forms.policy(&mixed[..4]);
+        assert_eq!(mixed.schemas().next(), Some(&Schema::ipv4_5tuple()));
+        assert_eq!((mixed.len(), mixed.part(second).len()), (4, 2));
+    }
+}

@@ -1,0 +1,404 @@
+//! One run: a reader at full speed and a writer at a rate, for some time.
+//!
+//! ```text
+//! reader                                 writer
+//!   warm up                                wait for the reader
+//!   ──────────────── both begin ────────────────
+//!   clock                                  until the transaction is due:
+//!   pin, look 256 headers up, leave          publish what is pending, if any
+//!   clock: a batch's latency               clock
+//!   now and then: keep the answers         apply
+//!                                          clock: how long, what is visible now
+//!   ──────────────── time is up ────────────────
+//! ```
+//!
+//! The writer never sleeps, so that its share of CPU time says whether it had a
+//! processor to itself. Transactions are due at fixed times; a writer that is
+//! late makes them one after the other until it is on time again.
+
+use std::collections::VecDeque;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use classyard::policy::PartId;
+use classyard::table::MAX_PENDING;
+use classyard::{BATCH, KeySlice, PolicyTrace, Reader, Scratch, Table, Version, Winner};
+
+use super::super::latency::Durations;
+use super::super::measure::{as_rate, thread_cpu_time};
+use super::churn::Churn;
+use super::live::{Live, Side};
+use super::processors::{Pair, stay_on};
+
+/// Batches whose answers are kept in each run.
+pub(super) const KEPT: u32 = 16;
+
+/// Updates per second that the writer aims at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rate {
+    /// So many; with 0 there is no writer.
+    Of(usize),
+    /// As many as it can.
+    Max,
+}
+
+impl Rate {
+    /// Reads `0`, `10k` or `max`, for the argument parser.
+    pub(crate) fn parse(text: &str) -> Result<Rate, String> {
+        if text == "max" {
+            return Ok(Rate::Max);
+        }
+        crate::input::count(text).map(Rate::Of).map_err(|_| {
+            format!("`{text}` is no rate; expected updates per second such as 0, 10k or 1M, or max")
+        })
+    }
+}
+
+/// How a run goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    pub(super) rate: Rate,
+    /// Updates in a transaction.
+    pub(super) transaction: usize,
+    pub(super) duration: Duration,
+    pub(super) processors: Option<Pair>,
+}
+
+/// What the reader has measured.
+pub(super) struct Read {
+    pub(super) spent: Spent,
+    pub(super) batches: Durations,
+    pub(super) kept: Vec<Kept>,
+}
+
+/// What the writer has measured.
+pub(super) struct Written {
+    pub(super) spent: Spent,
+    /// Steps of the list made.
+    pub(super) steps: usize,
+    /// How long each transaction took to be accepted.
+    pub(super) applied: Durations,
+    /// How long the calls took that published what was pending meanwhile.
+    pub(super) published: Durations,
+    /// How long from a transaction's start until readers could see it.
+    pub(super) visible: Durations,
+    /// The share of the time that went into the table's calls.
+    pub(super) busy: f64,
+}
+
+/// What a thread did, in which time.
+pub(super) struct Spent {
+    done: usize,
+    wall: Duration,
+    cpu: Duration,
+}
+
+impl Spent {
+    /// Things done per second on the wall.
+    pub(super) fn rate(&self) -> f64 {
+        as_rate(self.done, self.wall.as_secs_f64().max(1e-9))
+    }
+
+    /// Things done per second that the thread ran.
+    pub(super) fn cpu_rate(&self) -> f64 {
+        as_rate(self.done, self.cpu.as_secs_f64().max(1e-9))
+    }
+
+    /// The share of the time in which the thread ran.
+    pub(super) fn cpu_share(&self) -> f64 {
+        share(self.cpu, self.wall).min(1.0)
+    }
+}
+
+/// A batch's answers, and when they were given.
+pub(super) struct Kept {
+    pub(super) version: Version,
+    pub(super) part: PartId,
+    /// The batch's first header, counted within the part.
+    pub(super) first: usize,
+    pub(super) winners: Vec<Winner>,
+}
+
+/// A batch of the trace.
+struct Batch<'a> {
+    part: PartId,
+    first: usize,
+    keys: KeySlice<'a>,
+}
+
+/// Runs both threads for the time given.
+pub(super) fn run<L: Live>(
+    live: &mut L,
+    table: &Table<L::Side>,
+    churn: &Churn,
+    trace: &PolicyTrace,
+    pace: Pace,
+) -> (Read, Option<Written>) {
+    let writing = pace.rate != Rate::Of(0);
+    let ready = Barrier::new(2 + usize::from(writing));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read(table, trace, pace, &ready, &over));
+        let writing = writing.then(|| scope.spawn(|| write(live, churn, pace, &ready, &over)));
+        ready.wait();
+        std::thread::sleep(pace.duration);
+        over.store(true, Ordering::Relaxed);
+        let read = reading.join().expect("the reader does not panic");
+        let written = writing.map(|thread| thread.join().expect("the writer does not panic"));
+        (read, written)
+    })
+}
+
+fn read<S: Side + ?Sized>(
+    table: &Table<S>,
+    trace: &PolicyTrace,
+    pace: Pace,
+    ready: &Barrier,
+    over: &AtomicBool,
+) -> Read {
+    if let Some(pair) = pace.processors {
+        stay_on(pair.reader);
+    }
+    let batches = batches_of(trace);
+    let mut looker = Looker {
+        reader: table.reader(),
+        scratch: Scratch::new(),
+        winners: vec![Winner::MISS; BATCH],
+    };
+    let mut latencies = Durations::new();
+    let mut kept = blank(&batches);
+    let (mut next_kept, mut taken) = (pace.duration / (2 * KEPT), 0);
+
+    let warming = Instant::now();
+    for batch in &batches {
+        looker.look(batch);
+        if warming.elapsed() > pace.duration / 4 {
+            break;
+        }
+    }
+    ready.wait();
+    let watch = Watch::start();
+    let (mut next, mut done) = (0, 0);
+    // At least one batch, however late the thread began; a trace without headers
+    // has none.
+    while done == 0 || !over.load(Ordering::Relaxed) {
+        let Some(batch) = batches.get(next) else {
+            break;
+        };
+        let start = Instant::now();
+        let version = looker.look(batch);
+        let end = Instant::now();
+        latencies.record(end - start);
+        done += batch.keys.len();
+        if end - watch.wall >= next_kept
+            && let Some(keep) = kept.get_mut(taken)
+        {
+            keep.version = version;
+            keep.part = batch.part;
+            keep.first = batch.first;
+            keep.winners.clear();
+            let winners = &looker.winners[..batch.keys.len()];
+            keep.winners.extend_from_slice(winners);
+            taken += 1;
+            next_kept += pace.duration / KEPT;
+        }
+        next += 1;
+        if next == batches.len() {
+            next = 0;
+        }
+    }
+    kept.truncate(taken);
+    Read {
+        spent: watch.stop(done),
+        batches: latencies,
+        kept,
+    }
+}
+
+fn batches_of(trace: &PolicyTrace) -> Vec<Batch<'_>> {
+    let parts = trace.parts().flat_map(|(part, keys)| {
+        let batches = keys.batches(BATCH).enumerate();
+        batches.map(move |(index, keys)| Batch {
+            part,
+            first: index * BATCH,
+            keys,
+        })
+    });
+    parts.collect()
+}
+
+/// Room for the answers that are kept, so that nothing is allocated later.
+fn blank(batches: &[Batch<'_>]) -> Vec<Kept> {
+    let Some(first) = batches.first() else {
+        return Vec::new();
+    };
+    let kept = (0..KEPT).map(|_| Kept {
+        version: Version::default(),
+        part: first.part,
+        first: 0,
+        winners: Vec::with_capacity(BATCH),
+    });
+    kept.collect()
+}
+
+/// A reader and what it needs for a batch.
+struct Looker<S: Side + ?Sized> {
+    reader: Reader<S>,
+    scratch: Scratch,
+    winners: Vec<Winner>,
+}
+
+impl<S: Side + ?Sized> Looker<S> {
+    /// Looks a batch up under a pin of its own.
+    #[inline]
+    fn look(&mut self, batch: &Batch<'_>) -> Version {
+        let winners = &mut self.winners[..batch.keys.len()];
+        winners.fill(Winner::MISS);
+        let guard = self.reader.pin();
+        let classifier = guard.classifier(batch.part);
+        classifier.classify_batch(batch.keys, winners, &mut self.scratch);
+        guard.version()
+    }
+}
+
+fn write<L: Live>(
+    live: &mut L,
+    churn: &Churn,
+    pace: Pace,
+    ready: &Barrier,
+    over: &AtomicBool,
+) -> Written {
+    if let Some(pair) = pace.processors {
+        stay_on(pair.writer);
+    }
+    let Pace {
+        rate, transaction, ..
+    } = pace;
+    let interval = match rate {
+        Rate::Of(rate) => number(transaction) / number(rate),
+        Rate::Max => 0.0,
+    };
+    let mut applied = Durations::new();
+    let (mut published, mut visible) = (Durations::new(), Durations::new());
+    // At most so many transactions wait to be seen.
+    let mut waiting = VecDeque::with_capacity(MAX_PENDING / transaction + 2);
+    let mut busy = Duration::ZERO;
+    let mut transactions = 0;
+
+    ready.wait();
+    let watch = Watch::start();
+    'run: loop {
+        let due = watch.wall + Duration::from_secs_f64(number(transactions) * interval);
+        let first = transactions * transaction;
+        live.prepare((first..first + transaction).map(|made| churn.step(made)));
+        loop {
+            // At least one transaction, however late the thread began.
+            if transactions > 0 && over.load(Ordering::Relaxed) {
+                break 'run;
+            }
+            let now = Instant::now();
+            if now >= due {
+                break;
+            }
+            if waiting.is_empty() {
+                std::hint::spin_loop();
+                continue;
+            }
+            let done = live.writer().try_publish();
+            let end = Instant::now();
+            busy += end - now;
+            if done {
+                published.record(end - now);
+            }
+            seen(&mut waiting, live.writer().visible(), end, &mut visible);
+        }
+        let start = Instant::now();
+        let accepted = live.apply();
+        let end = Instant::now();
+        let version = accepted.expect("the list was made for these rules");
+        busy += end - start;
+        applied.record(end - start);
+        waiting.push_back((version, start));
+        seen(&mut waiting, live.writer().visible(), end, &mut visible);
+        transactions += 1;
+    }
+    let spent = watch.stop(transactions * transaction);
+    live.writer().publish();
+    seen(
+        &mut waiting,
+        live.writer().visible(),
+        Instant::now(),
+        &mut visible,
+    );
+    Written {
+        steps: transactions * transaction,
+        applied,
+        published,
+        visible,
+        busy: share(busy, spent.wall),
+        spent,
+    }
+}
+
+/// Records how long the transactions waited that can be seen by now.
+fn seen(
+    waiting: &mut VecDeque<(Version, Instant)>,
+    visible: Version,
+    now: Instant,
+    durations: &mut Durations,
+) {
+    while let Some(&(version, start)) = waiting.front()
+        && version <= visible
+    {
+        durations.record(now - start);
+        waiting.pop_front();
+    }
+}
+
+/// A thread's two clocks.
+struct Watch {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Watch {
+    fn start() -> Watch {
+        Watch {
+            wall: Instant::now(),
+            cpu: thread_cpu_time(),
+        }
+    }
+
+    fn stop(&self, done: usize) -> Spent {
+        Spent {
+            done,
+            wall: self.wall.elapsed(),
+            cpu: thread_cpu_time().saturating_sub(self.cpu),
+        }
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts are far below 2^52
+fn number(count: usize) -> f64 {
+    count as f64
+}
+
+fn share(part: Duration, whole: Duration) -> f64 {
+    part.as_secs_f64() / whole.as_secs_f64().max(1e-9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_read() {
+        assert_eq!(Rate::parse("0"), Ok(Rate::Of(0)));
+        assert_eq!(Rate::parse("10k"), Ok(Rate::Of(10_000)));
+        assert_eq!(Rate::parse("max"), Ok(Rate::Max));
+        for bad in ["", "fast", "-1", "Max"] {
+            assert!(Rate::parse(bad).unwrap_err().contains("is no rate"));
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The mixed load: lookups and updates at the same time, through the live
+//! table.
+//!
+//! One reader looks headers up in batches, as fast as it can, each batch under
+//! a pin of its own; one writer beside it makes the updates of [`churn`] at a
+//! rate. Runs go in turns over the engines, and each begins with a table just
+//! built: what an engine has gone through before is the same for all.
+//!
+//! Each run is verified. Some batches keep their answers and the version that
+//! they were given at; afterwards they are compared with a scan of the rules of
+//! that version, and the table's last answers with a scan of the last rules.
+
+use std::time::Duration;
+
+use classyard::{
+    BATCH, BuildError, EngineSpec, Policy, PolicyTrace, Progress, Reader, Scratch, Table, Version,
+    Winner,
+};
+
+mod churn;
+mod live;
+mod load;
+mod processors;
+mod report;
+
+pub(crate) use load::Rate;
+pub(crate) use processors::{Pair, Wish};
+pub(crate) use report::{MixedRow, write_csv, write_table};
+
+use super::Subject;
+use super::latency::Durations;
+use super::measure::Spread;
+use super::verify;
+use churn::{Churn, Forms};
+use live::{Live, Several, Side, Single};
+use load::{Kept, Pace, Read, Written};
+
+/// Transactions per second that a writer makes by default, at most: faster ones
+/// carry more updates each.
+const TRANSACTIONS_PER_SECOND: usize = 10_000;
+
+/// Updates in a transaction of a writer that goes as fast as it can.
+const MOST_IN_TRANSACTION: usize = 100;
+
+/// Rule comparisons spent on the last answers of a run, and as many on those
+/// kept on the way: a fifth of a second each.
+const COMPARISONS: usize = verify::SCANNED_RULES / 10;
+
+/// Rules that may be copied to have the versions of the answers that were kept.
+const COPIED_RULES: usize = 2_000_000;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub(crate) struct MixedPlan {
+    pub(crate) rates: Vec<Rate>,
+    /// Updates in a transaction, if it is to be the same at all rates.
+    pub(crate) transaction: Option<usize>,
+    /// How long a run takes.
+    pub(crate) duration: Duration,
+    pub(crate) repeats: usize,
+    /// Insertions, and as many removals and as many modifications, in the list.
+    pub(crate) changes: usize,
+    /// Seed of the list.
+    pub(crate) seed: u64,
+    pub(crate) processors: Option<Pair>,
+}
+
+impl MixedPlan {
+    /// How many updates make a transaction at a rate.
+    ///
+    /// A transaction costs something of its own, about as much as an update, so
+    /// that a writer that makes one for each update reaches half the rate; and
+    /// at a million a second there is no time to wait for each one's turn. Few
+    /// updates come alone, as a controller's or an operator's do; where there
+    /// are many they come together. So there are at most
+    /// [`TRANSACTIONS_PER_SECOND`], of up to [`MOST_IN_TRANSACTION`] updates.
+    fn transaction(&self, rate: Rate) -> usize {
+        self.transaction.unwrap_or(match rate {
+            Rate::Of(rate) => rate
+                .div_ceil(TRANSACTIONS_PER_SECOND)
+                .clamp(1, MOST_IN_TRANSACTION),
+            Rate::Max => MOST_IN_TRANSACTION,
+        })
+    }
+}
+
+/// Measures the engines on one subject: a row for each engine and rate.
+///
+/// # Errors
+/// The [`BuildError`] of the first engine that cannot be built; an engine that
+/// takes no updates is one.
+///
+/// # Panics
+/// When the subject has no rules.
+pub(crate) fn measure_mixed(
+    subject: &Subject,
+    engines: &[EngineSpec],
+    plan: &MixedPlan,
+    progress: &mut dyn Progress,
+) -> Result<Vec<MixedRow>, BuildError> {
+    let Subject { policy, trace, .. } = subject;
+    let churn = Churn::new(policy.ids(), plan.changes.max(1), plan.seed);
+    let forms = Forms::new(policy);
+    let bench = Bench {
+        forms: &forms,
+        initial: &forms.policy(&churn.rules_after(0, policy)),
+        churn: &churn,
+        trace,
+    };
+    let mut lanes: Vec<Lane<'_>> = Vec::new();
+    for engine in engines {
+        lanes.extend(plan.rates.iter().map(|&rate| Lane::new(engine, rate)));
+    }
+    let steps = plan.repeats * lanes.len();
+    for repeat in 0..plan.repeats {
+        // In turns over the engines at each rate.
+        for turn in 0..lanes.len() {
+            let done = repeat * lanes.len() + turn;
+            classyard::classifier::report(progress, "mixed load", done, steps)?;
+            let (rate, engine) = (turn / engines.len(), turn % engines.len());
+            let lane = &mut lanes[engine * plan.rates.len() + rate];
+            let pace = Pace {
+                rate: lane.rate,
+                transaction: plan.transaction(lane.rate),
+                duration: plan.duration,
+                processors: plan.processors,
+            };
+            let run = bench.run(lane.engine, pace)?;
+            lane.add(&run);
+        }
+    }
+    let rows = lanes.into_iter().map(|lane| MixedRow {
+        set: subject.name.clone(),
+        engine: lane.engine.to_string(),
+        rules: churn.initial_len(),
+        target: match lane.rate {
+            Rate::Of(rate) => super::size_name(rate),
+            Rate::Max => "max".to_owned(),
+        },
+        target_updates_per_second: match lane.rate {
+            Rate::Of(rate) => Some(rate),
+            Rate::Max => None,
+        },
+        transaction: plan.transaction(lane.rate),
+        updates_per_second: Spread::of(&lane.updates),
+        updates_per_cpu_second: Spread::of(&lane.cpu_updates),
+        lookups_per_second: spread(&lane.lookups),
+        lookups_per_cpu_second: spread(&lane.cpu_lookups),
+        batch_seconds: lane.batches.quantiles(),
+        apply_seconds: lane.applied.quantiles(),
+        publish_seconds: lane.published.quantiles(),
+        visible_seconds: lane.visible.quantiles(),
+        reader_cpu_share: least(&lane.reader_shares).unwrap_or(0.0),
+        writer_cpu_share: least(&lane.writer_shares),
+        writer_busy_share: Spread::of(&lane.busy).map(|spread| spread.median),
+        reader_processor: plan.processors.map(|pair| pair.reader),
+        writer_processor: plan.processors.map(|pair| pair.writer),
+        checked_batches: lane.checked_batches,
+        wrong: lane.wrong,
+    });
+    Ok(rows.collect())
+}
+
+fn spread(samples: &[f64]) -> Spread {
+    Spread::of(samples).expect("at least one repeat")
+}
+
+fn least(samples: &[f64]) -> Option<f64> {
+    samples.iter().copied().reduce(f64::min)
+}
+
+/// What all runs on a subject have in common.
+struct Bench<'a> {
+    forms: &'a Forms<'a>,
+    /// The rules that a run begins with.
+    initial: &'a Policy,
+    churn: &'a Churn,
+    trace: &'a PolicyTrace,
+}
+
+/// A verified run.
+struct Run {
+    read: Read,
+    written: Option<Written>,
+    checked_batches: usize,
+    wrong: usize,
+}
+
+impl Bench<'_> {
+    /// Builds a table, runs reader and writer, and verifies what they did.
+    fn run(&self, spec: &EngineSpec, pace: Pace) -> Result<Run, BuildError> {
+        if self.initial.parts().len() == 1 {
+            let (live, table) = Single::build(self.initial, self.forms, spec)?;
+            Ok(self.run_live(live, &table, pace))
+        } else {
+            let (live, table) = Several::build(self.initial, self.forms, spec)?;
+            Ok(self.run_live(live, &table, pace))
+        }
+    }
+
+    fn run_live<L: Live>(&self, mut live: L, table: &Table<L::Side>, pace: Pace) -> Run {
+        let (read, written) = load::run(&mut live, table, self.churn, self.trace, pace);
+        live.writer().synchronize();
+        let steps = written.as_ref().map_or(0, |written| written.steps);
+        let (checked_batches, wrong_then) = self.check_kept(&read.kept, pace.transaction);
+        let wrong_now = self.check_last(&mut table.reader(), steps);
+        Run {
+            read,
+            written,
+            checked_batches,
+            wrong: wrong_then + wrong_now,
+        }
+    }
+
+    /// The rules after so many steps.
+    fn rules_after(&self, steps: usize) -> Policy {
+        let all = self.forms.all(churn::Form::Own);
+        self.forms.policy(&self.churn.rules_after(steps, all))
+    }
+
+    /// How many answers that were kept are wrong at their version, of how many
+    /// batches.
+    fn check_kept(&self, kept: &[Kept], transaction: usize) -> (usize, usize) {
+        let rules = self.initial.len().max(1);
+        let versions = (COPIED_RULES / rules).clamp(2, kept.len().max(2));
+        let stride = kept.len().div_ceil(versions).max(1);
+        let headers = (COMPARISONS / rules / versions).clamp(8, BATCH);
+        let (mut batches, mut wrong) = (0, 0);
+        let mut last: Option<(Version, Policy)> = None;
+        for kept in kept.iter().step_by(stride) {
+            let version = kept.version;
+            let (_, rules) = match last.take() {
+                Some((same, rules)) if same == version => last.insert((same, rules)),
+                _ => {
+                    let transactions = usize::try_from(version.transactions())
+                        .expect("as many as steps, which are counted in usize");
+                    last.insert((version, self.rules_after(transactions * transaction)))
+                }
+            };
+            let keys = self.trace.part(kept.part);
+            let step = (kept.winners.len() / headers).max(1);
+            for (index, &winner) in kept.winners.iter().enumerate().step_by(step) {
+                let right = rules.part(kept.part).scan(keys.key(kept.first + index));
+                wrong += usize::from(winner != right);
+            }
+            batches += 1;
+        }
+        (batches, wrong)
+    }
+
+    /// How many of the table's answers are wrong after so many steps.
+    fn check_last<S: Side + ?Sized>(&self, reader: &mut Reader<S>, steps: usize) -> usize {
+        let rules = self.rules_after(steps);
+        let guard = reader.pin();
+        let mut scratch = Scratch::new();
+        let mut rows: Vec<Vec<Winner>> = Vec::new();
+        for (part, keys) in self.trace.parts() {
+            let mut winners = vec![Winner::MISS; keys.len()];
+            for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
+                let classifier = guard.classifier(part);
+                classifier.classify_batch(keys, winners, &mut scratch);
+            }
+            rows.push(winners);
+        }
+        let mut rows: Vec<_> = rows.into_iter().map(Vec::into_iter).collect();
+        let winners = (0..self.trace.len()).map(|index| {
+            let row = &mut rows[self.trace.part_of(index).index()];
+            row.next().expect("as many answers as headers")
+        });
+        let winners: Vec<Winner> = winners.collect();
+        let wrong = verify::wrong_answers(&rules, self.trace, &[&winners], None, COMPARISONS);
+        let part = |part| guard.classifier(part);
+        wrong[0] + verify::contradictions(part, self.trace, &winners, &mut scratch)
+    }
+}
+
+/// An engine at a rate, and what it has shown.
+struct Lane<'a> {
+    engine: &'a EngineSpec,
+    rate: Rate,
+    updates: Vec<f64>,
+    cpu_updates: Vec<f64>,
+    lookups: Vec<f64>,
+    cpu_lookups: Vec<f64>,
+    batches: Durations,
+    applied: Durations,
+    published: Durations,
+    visible: Durations,
+    reader_shares: Vec<f64>,
+    writer_shares: Vec<f64>,
+    busy: Vec<f64>,
+    checked_batches: usize,
+    wrong: usize,
+}
+
+impl<'a> Lane<'a> {
+    fn new(engine: &'a EngineSpec, rate: Rate) -> Lane<'a> {
+        Lane {
+            engine,
+            rate,
+            updates: Vec::new(),
+            cpu_updates: Vec::new(),
+            lookups: Vec::new(),
+            cpu_lookups: Vec::new(),
+            batches: Durations::new(),
+            applied: Durations::new(),
+            published: Durations::new(),
+            visible: Durations::new(),
+            reader_shares: Vec::new(),
+            writer_shares: Vec::new(),
+            busy: Vec::new(),
+            checked_batches: 0,
+            wrong: 0,
+        }
+    }
+
+    fn add(&mut self, run: &Run) {
+        let read = &run.read;
+        self.lookups.push(read.spent.rate());
+        self.cpu_lookups.push(read.spent.cpu_rate());
+        self.reader_shares.push(read.spent.cpu_share());
+        self.batches.add(&read.batches);
+        if let Some(written) = &run.written {
+            self.updates.push(written.spent.rate());
+            if self.rate == Rate::Max {
+                // Otherwise its CPU time is mostly that of waiting.
+                self.cpu_updates.push(written.spent.cpu_rate());
+            }
+            self.writer_shares.push(written.spent.cpu_share());
+            self.busy.push(written.busy);
+            self.applied.add(&written.applied);
+            self.published.add(&written.published);
+            self.visible.add(&written.visible);
+        }
+        self.checked_batches += run.checked_batches;
+        self.wrong += run.wrong;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use classyard::policy::PartId;
+    use classyard::{NoProgress, Priority};
+
+    use super::*;
+
+    #[test]
+    fn the_checks_find_wrong_answers() {
+        let profile = crate::input::family::profile("acl1").unwrap();
+        let family = crate::input::family::FamilyName::Ipv4.with(profile, 0.0);
+        let policy = super::super::generated_policy(family, 200, 1, &mut NoProgress).unwrap();
+        let trace = super::super::generated_trace(&policy, 1_000, 1, &mut NoProgress).unwrap();
+        let churn = Churn::new(policy.ids(), 200, 1);
+        let forms = Forms::new(&policy);
+        let bench = Bench {
+            forms: &forms,
+            initial: &forms.policy(&churn.rules_after(0, &policy)),
+            churn: &churn,
+            trace: &trace,
+        };
+        let spec = EngineSpec::parse("tuplemerge").unwrap();
+        let (mut live, table) = Single::build(bench.initial, &forms, &spec).unwrap();
+        let mut reader = table.reader();
+        let keep = |guard: &classyard::Guard<'_>| {
+            let mut winners = vec![Winner::MISS; BATCH];
+            let keys = trace.part(PartId::FIRST).batches(BATCH).next().unwrap();
+            guard.classify_batch(keys, &mut winners, &mut Scratch::new());
+            Kept {
+                version: guard.version(),
+                part: PartId::FIRST,
+                first: 0,
+                winners,
+            }
+        };
+        let mut kept = vec![keep(&reader.pin())];
+        for transaction in 0..30 {
+            live.prepare((0..10).map(|step| churn.step(10 * transaction + step)));
+            live.apply().unwrap();
+        }
+        live.writer().synchronize();
+        kept.push(keep(&reader.pin()));
+        assert_eq!(kept[1].version.transactions(), 30);
+
+        assert_eq!(bench.check_kept(&kept, 10), (2, 0));
+        assert_eq!(bench.check_last(&mut reader, 300), 0);
+        // A transaction was lost, or its updates were.
+        assert!(bench.check_last(&mut reader, 100) > 0);
+        assert!(bench.check_kept(&kept, 3).1 > 0);
+        // One answer is wrong; one is of another version.
+        let right = std::mem::replace(&mut kept[0].winners[0], Winner::new(Priority(0), spare()));
+        assert_eq!(bench.check_kept(&kept, 10), (2, 1));
+        kept[0].winners[0] = right;
+        kept[0].version = kept[1].version;
+        assert!(bench.check_kept(&kept, 10).1 > 0);
+    }
+
+    /// An id that no rule has.
+    fn spare() -> classyard::RuleId {
+        classyard::RuleId::from_index(1 << 20)
+    }
+
+    #[test]
+    fn transactions_grow_with_the_rate() {
+        let mut plan = MixedPlan {
+            rates: Vec::new(),
+            transaction: None,
+            duration: Duration::ZERO,
+            repeats: 1,
+            changes: 1,
+            seed: 1,
+            processors: None,
+        };
+        let rates = [0, 1, 10_000, 100_000, 1_000_000, 50_000_000].map(Rate::Of);
+        let sizes = rates.map(|rate| plan.transaction(rate));
+        assert_eq!(sizes, [1, 1, 1, 10, 100, 100]);
+        assert_eq!(plan.transaction(Rate::Max), 100);
+        plan.transaction = Some(7);
+        assert_eq!(plan.transaction(Rate::Max), 7);
+    }
+}

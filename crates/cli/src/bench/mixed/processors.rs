@@ -1,0 +1,184 @@
+//! Which processors the two threads run on.
+//!
+//! Left alone, a scheduler may move both to one processor or onto two threads
+//! of one core. Where the system lets programs choose, each gets one of its own.
+
+use std::fmt;
+
+/// The processors of the two threads, by the system's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) reader: usize,
+    pub(crate) writer: usize,
+}
+
+/// What the user wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Wish {
+    /// A good pair, if there is one.
+    #[default]
+    Automatic,
+    /// Wherever the system puts them.
+    Any,
+    /// These.
+    These(Pair),
+}
+
+impl Wish {
+    /// Reads `auto`, `any` or two numbers, for the argument parser.
+    pub(crate) fn parse(text: &str) -> Result<Wish, String> {
+        let expected = || {
+            format!(
+                "`{text}` names no processors; expected the reader's and the writer's number \
+                 such as 2,3, or any, or auto"
+            )
+        };
+        match text {
+            "auto" => return Ok(Wish::Automatic),
+            "any" => return Ok(Wish::Any),
+            _ => {}
+        }
+        let (reader, writer) = text.split_once(',').ok_or_else(expected)?;
+        let number = |text: &str| text.trim().parse().map_err(|_| expected());
+        let pair = Pair {
+            reader: number(reader)?,
+            writer: number(writer)?,
+        };
+        if pair.reader == pair.writer {
+            return Err("reader and writer need a processor each".to_owned());
+        }
+        Ok(Wish::These(pair))
+    }
+
+    /// The pair to use; `None` leaves it to the system.
+    ///
+    /// # Errors
+    /// When the pair that is wanted cannot be had, in words.
+    pub(crate) fn choose(self) -> Result<Option<Pair>, String> {
+        let allowed = system::allowed();
+        let pair = match self {
+            Wish::Any => return Ok(None),
+            Wish::Automatic => return Ok(choose_of(&allowed.unwrap_or_default(), system::core)),
+            Wish::These(pair) => pair,
+        };
+        let Some(allowed) = allowed else {
+            return Err("this system does not let programs choose their processors".to_owned());
+        };
+        for wanted in [pair.reader, pair.writer] {
+            if !allowed.contains(&wanted) {
+                return Err(format!(
+                    "processor {wanted} is not to be had; there are {}",
+                    crate::output::join(&allowed, ", ")
+                ));
+            }
+        }
+        Ok(Some(pair))
+    }
+}
+
+impl Pair {
+    /// Whether both are threads of one core, if that is known.
+    pub(crate) fn share_a_core(self) -> bool {
+        let cores = (system::core(self.reader), system::core(self.writer));
+        matches!(cores, (Some(one), Some(other)) if one == other)
+    }
+}
+
+impl fmt::Display for Pair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} and {}", self.reader, self.writer)
+    }
+}
+
+/// The last processor (interrupts tend to go to the first), and the last one
+/// before it on another core, if any is.
+fn choose_of(allowed: &[usize], core: impl Fn(usize) -> Option<String>) -> Option<Pair> {
+    let (&reader, others) = allowed.split_last()?;
+    let elsewhere = |other: &&usize| core(**other) != core(reader);
+    let other = others.iter().rev().find(elsewhere).or(others.last());
+    other.map(|&writer| Pair { reader, writer })
+}
+
+/// Keeps the calling thread on a processor. Where that is refused the thread
+/// runs wherever it may: its share of CPU time is measured in any case.
+pub(crate) fn stay_on(processor: usize) {
+    system::stay_on(processor);
+}
+
+#[cfg(target_os = "linux")]
+mod system {
+    use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+    /// The processors that this thread may run on, in order.
+    pub(super) fn allowed() -> Option<Vec<usize>> {
+        let set = sched_getaffinity(None).ok()?;
+        Some(
+            (0..CpuSet::MAX_CPU)
+                .filter(|&one| set.is_set(one))
+                .collect(),
+        )
+    }
+
+    /// A name of the core that a processor is a thread of.
+    pub(super) fn core(processor: usize) -> Option<String> {
+        let path = format!("/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list");
+        std::fs::read_to_string(path).ok()
+    }
+
+    pub(super) fn stay_on(processor: usize) {
+        let mut set = CpuSet::new();
+        set.set(processor);
+        // Refused, the thread runs wherever it may.
+        let _ = sched_setaffinity(None, &set);
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod system {
+    pub(super) fn allowed() -> Option<Vec<usize>> {
+        None
+    }
+
+    pub(super) fn core(_processor: usize) -> Option<String> {
+        None
+    }
+
+    pub(super) fn stay_on(_processor: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_are_read() {
+        let pair = Pair {
+            reader: 3,
+            writer: 1,
+        };
+        assert_eq!(Wish::parse("3,1"), Ok(Wish::These(pair)));
+        assert_eq!(Wish::parse("any"), Ok(Wish::Any));
+        assert_eq!(Wish::parse("auto"), Ok(Wish::Automatic));
+        for bad in ["", "1", "1,", "a,b", "1,2,3", "-1,2"] {
+            assert!(
+                Wish::parse(bad)
+                    .unwrap_err()
+                    .contains("names no processors")
+            );
+        }
+        assert!(Wish::parse("2,2").unwrap_err().contains("a processor each"));
+    }
+
+    #[test]
+    fn the_pair_is_on_two_cores_where_there_are_two() {
+        let pair = |allowed: &[usize], threads: usize| {
+            let core = |processor: usize| Some((processor / threads).to_string());
+            choose_of(allowed, core).map(|pair| (pair.reader, pair.writer))
+        };
+        assert_eq!(pair(&[0, 1, 2, 3], 2), Some((3, 1)));
+        assert_eq!(pair(&[0, 1, 2, 3], 1), Some((3, 2)));
+        assert_eq!(pair(&[0, 1], 2), Some((1, 0)));
+        assert_eq!(pair(&[5], 1), None);
+        assert_eq!(pair(&[], 1), None);
+    }
+}

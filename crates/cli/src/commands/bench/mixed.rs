@@ -1,0 +1,221 @@
+//! `classyard bench --mixed`: lookups and updates at the same time.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use classyard::BuildError;
+use classyard::table::MAX_PENDING;
+use serde::Serialize;
+
+use super::{Args, subjects};
+use crate::bench::{
+    MixedPlan, MixedRow, Pair, Rate, Wish, measure_mixed, write_mixed_csv, write_mixed_table,
+};
+use crate::failure::Failure;
+use crate::output::{Report, csv};
+use crate::talk::Talk;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct MixedArgs {
+    /// Measure one reader and one writer at the same time instead, for each of
+    /// these rates: updates per second, or max
+    ///
+    /// The reader looks headers up in batches of 256 as fast as it can, through
+    /// the live table; the writer removes, inserts and modifies rules, about a
+    /// sixteenth of which is out at any time. Needs two idle processors.
+    #[arg(
+        long,
+        num_args = 0..=1,
+        value_delimiter = ',',
+        default_missing_value = "0,10k,100k,1M,max",
+        value_parser = Rate::parse,
+        conflicts_with_all = ["updates", "peers", "expected"],
+        value_name = "RATES",
+        help_heading = "Mixed load"
+    )]
+    pub(super) mixed: Option<Vec<Rate>>,
+
+    /// Updates in a transaction at all rates; without it 1 up to 10k updates a
+    /// second, else as many as make 10k transactions, 100 at most
+    #[arg(
+        long,
+        value_parser = transaction,
+        requires = "mixed",
+        value_name = "COUNT",
+        help_heading = "Mixed load"
+    )]
+    transaction: Option<usize>,
+
+    /// How long each run takes
+    #[arg(
+        long,
+        default_value = "1",
+        value_parser = seconds,
+        requires = "mixed",
+        value_name = "SECONDS",
+        help_heading = "Mixed load"
+    )]
+    seconds: Duration,
+
+    /// The processors of reader and writer, such as 2,3; auto chooses two of
+    /// different cores, any leaves it to the system
+    #[arg(
+        long,
+        default_value = "auto",
+        value_parser = Wish::parse,
+        requires = "mixed",
+        value_name = "READER,WRITER",
+        help_heading = "Mixed load"
+    )]
+    processors: Wish,
+}
+
+/// A run of a smoke test.
+const QUICK_RUN: Duration = Duration::from_millis(50);
+
+/// The shortest and the longest run, in seconds.
+const SHORTEST_RUN: f64 = 0.001;
+const LONGEST_RUN: f64 = 3_600.0;
+
+/// Below this share of CPU time a thread had no processor of its own.
+const FULL_SHARE: f64 = 0.9;
+
+/// Reads a transaction's size, for the argument parser.
+fn transaction(text: &str) -> Result<usize, String> {
+    match crate::input::count(text)? {
+        size if (1..=MAX_PENDING).contains(&size) => Ok(size),
+        size => Err(format!(
+            "{size} updates are no transaction; expected 1 to {MAX_PENDING}"
+        )),
+    }
+}
+
+/// Reads a time, for the argument parser.
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (SHORTEST_RUN..=LONGEST_RUN).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!(
+            "`{text}` is no time; expected seconds from {SHORTEST_RUN} to {LONGEST_RUN}"
+        )),
+    }
+}
+
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Results(Vec<MixedRow>);
+
+impl Report for Results {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        write_mixed_table(&self.0, out)
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        write_mixed_csv(&self.0, out)
+    }
+}
+
+/// Measures at these rates.
+pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure> {
+    if let Some(engine) = args.engines.iter().find(|spec| !spec.engine().dynamic) {
+        let engine = engine.engine().name.to_owned();
+        return Err(BuildError::Static { engine }.into());
+    }
+    let plan = MixedPlan {
+        rates: rates.to_vec(),
+        transaction: args.mixed.transaction,
+        duration: if args.quick {
+            args.mixed.seconds.min(QUICK_RUN)
+        } else {
+            args.mixed.seconds
+        },
+        repeats: args.repeats(),
+        changes: args.changes(),
+        seed: args.seed,
+        processors: args.mixed.processors.choose().map_err(Failure::usage)?,
+    };
+    announce(&plan, args, talk);
+    let mut rows = Vec::new();
+    for subject in subjects(args, talk)? {
+        let subject = subject.load(args, args.headers(), talk)?;
+        if subject.policy.is_empty() {
+            let message = format!("{} has no rules, so there are none to update", subject.name);
+            return Err(Failure::usage(message));
+        }
+        let mut progress = talk.progress();
+        rows.extend(measure_mixed(
+            &subject,
+            &args.engines,
+            &plan,
+            &mut progress,
+        )?);
+    }
+    warn_of_shared_processors(&rows, talk);
+    let wrong = rows.iter().any(|row| row.wrong > 0);
+    args.output.report(&Results(rows))?;
+    if wrong {
+        return Err(Failure::Different);
+    }
+    Ok(())
+}
+
+/// Says which processors the threads run on.
+fn announce(plan: &MixedPlan, args: &Args, talk: Talk) {
+    match plan.processors {
+        Some(pair) if Pair::share_a_core(pair) => talk.warn(&format!(
+            "processors {pair} are threads of one core: reader and writer slow each other down"
+        )),
+        Some(pair) => talk.note(&format!(
+            "reader and writer run on processors {pair}{}",
+            match args.quick {
+                true => "; the runs of a smoke test are too short to mean anything",
+                false => "",
+            }
+        )),
+        None => {}
+    }
+}
+
+/// Warns where a thread had to share its processor.
+fn warn_of_shared_processors(rows: &[MixedRow], talk: Talk) {
+    let shared: Vec<&MixedRow> = rows
+        .iter()
+        .filter(|row| row.least_cpu_share() < FULL_SHARE)
+        .collect();
+    let least = |one: &&&MixedRow, other: &&&MixedRow| {
+        one.least_cpu_share().total_cmp(&other.least_cpu_share())
+    };
+    let Some(worst) = shared.iter().min_by(least) else {
+        return;
+    };
+    talk.warn(&format!(
+        "in {} of {} measurements a thread had a processor for less than {:.0}% of the time \
+         (worst: {:.0}%, {} on {} at {}): rates and latencies on the wall mean little there; \
+         they need two idle processors",
+        shared.len(),
+        rows.len(),
+        100.0 * FULL_SHARE,
+        100.0 * worst.least_cpu_share(),
+        worst.engine,
+        worst.set,
+        worst.target,
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_transactions_are_read() {
+        assert_eq!(seconds("0.05"), Ok(Duration::from_millis(50)));
+        for bad in ["", "0", "-1", "nan", "inf", "3601", "1s"] {
+            assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
+        }
+        assert_eq!(transaction("10k"), Ok(10_000));
+        assert!(transaction("0").unwrap_err().contains("1 to 65536"));
+        assert!(transaction("65537").unwrap_err().contains("1 to 65536"));
+        assert!(transaction("x").unwrap_err().contains("is no count"));
+    }
+}

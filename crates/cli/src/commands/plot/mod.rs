@@ -1,0 +1,83 @@
+//! `classyard plot`: pictures of what `bench` measured.
+
+use std::path::PathBuf;
+
+use crate::chart::draw_page;
+use crate::failure::Failure;
+use crate::output::join;
+use crate::talk::Talk;
+
+mod figures;
+mod read;
+
+use read::{Kind, Results};
+
+/// Draw what bench measured: lookups against rules, and against updates
+///
+/// Reads one or more files of `classyard bench --format json` or csv, plain or
+/// gzip'd, and draws one SVG page: the lookup rate against the number of rules;
+/// the lookup rate against the update rate, where updates were measured; and
+/// for the mixed load (`--mixed`) lookups beside updates and the latency of
+/// batches. Where files have a set and an engine in common, the last one
+/// counts. Of a peer's algorithms the fastest stands for the peer on each set.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard bench --sizes 1k,10k,100k -e forest,tuplemerge --updates --format json > bench.json
+  classyard plot bench.json --out bench.svg
+  classyard plot lookups.json.gz updates.csv mixed.json --only forest,tuplemerge,rte_acl")]
+pub(crate) struct Args {
+    /// Results of bench; - is standard input
+    #[arg(required = true, value_name = "FILES")]
+    files: Vec<PathBuf>,
+
+    /// The picture to write
+    #[arg(short, long, default_value = "bench.svg", value_name = "FILE")]
+    out: PathBuf,
+
+    /// Draw only these engines, with their options, and peers
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    only: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let mut results = Results::default();
+    for file in &args.files {
+        results.read(file)?;
+    }
+    for (what, rows) in [
+        ("gave wrong answers", &results.wrong),
+        ("failed", &results.failed),
+    ] {
+        if !rows.is_empty() {
+            talk.warn(&format!(
+                "left out, because they {what}: {}",
+                join(rows, "; ")
+            ));
+        }
+    }
+    results.keep_best_of_peers();
+    let engines = results.engines();
+    if let Some(unknown) = args.only.iter().find(|name| !engines.contains(name)) {
+        let message = format!("there are no results of `{unknown}` to draw");
+        return Err(Failure::usage(message).with_help(format!("there are {}", join(engines, ", "))));
+    }
+    if !args.only.is_empty() {
+        results.rows.retain(|row| args.only.contains(&row.engine));
+    }
+    let mut page = Vec::new();
+    if results.rows.iter().any(|row| row.kind == Kind::Alone) {
+        page.push(figures::lookups_against_rules(&results));
+        page.extend(figures::lookups_against_updates(&results));
+    }
+    if results.rows.iter().any(|row| row.kind == Kind::Mixed) {
+        page.extend(figures::mixed_load(&results));
+    }
+    if page.is_empty() {
+        return Err(Failure::usage("there are no results to draw"));
+    }
+    draw_page(&args.out, &page).map_err(|error| Failure::file(&args.out, error))?;
+    talk.note(&format!("wrote {}", args.out.display()));
+    Ok(())
+}

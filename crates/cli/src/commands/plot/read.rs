@@ -1,0 +1,340 @@
+//! Results of `bench`, read back from JSON or CSV.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use crate::failure::Failure;
+use crate::input::{count, read_text, source_name};
+
+/// Alone, or with a writer beside it: two measurements that are not compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Alone,
+    Mixed,
+}
+
+/// One engine on one rule set.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Row {
+    pub(super) kind: Kind,
+    /// The rule set, without its size.
+    pub(super) set: String,
+    /// The number of rules that was asked for, or that there are.
+    pub(super) size: usize,
+    /// The engine with its options, or the peer's name.
+    pub(super) engine: String,
+    /// Whether it is a peer's.
+    pub(super) peer: bool,
+    /// Headers per second.
+    pub(super) lookups: f64,
+    /// Updates per second, where they were measured.
+    pub(super) updates: Option<f64>,
+    /// The rate that the writer of the mixed load aimed at.
+    target: Option<String>,
+    /// Of a batch in the mixed load, 99.9% took at most so many seconds.
+    pub(super) batch_p999: Option<f64>,
+}
+
+impl Row {
+    /// The rate that the writer of the mixed load aimed at, as a word.
+    pub(super) fn target(&self) -> &str {
+        self.target.as_deref().unwrap_or_default()
+    }
+}
+
+/// What the files say.
+#[derive(Debug, Default)]
+pub(super) struct Results {
+    pub(super) rows: Vec<Row>,
+    /// What cannot be drawn: engines on sets.
+    pub(super) wrong: Vec<String>,
+    pub(super) failed: Vec<String>,
+}
+
+impl Results {
+    /// Takes in a file.
+    pub(super) fn read(&mut self, path: &Path) -> Result<(), Failure> {
+        let text = read_text(path)?;
+        let source = source_name(path);
+        let refuse = |reason: String| {
+            Failure::usage(format!("{source}: these are no results of bench: {reason}"))
+                .with_help("`classyard bench --format json` makes them")
+        };
+        let records: Vec<Record> = if text.trim_start().starts_with(['[', '{']) {
+            let rows: Vec<Json> =
+                serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
+            rows.into_iter().map(Record::from).collect()
+        } else {
+            let mut reader = csv::Reader::from_reader(text.as_bytes());
+            let rows = reader.deserialize::<Csv>().map(|row| row.map(Record::from));
+            let rows: Result<_, _> = rows.collect();
+            rows.map_err(|error| refuse(error.to_string()))?
+        };
+        for record in records {
+            let what = format!("{} on {}", record.engine, record.set);
+            self.add(record)
+                .map_err(|reason| refuse(format!("{what} {reason}")))?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, record: Record) -> Result<(), String> {
+        let what = format!("{} on {}", record.engine, record.set);
+        if record.failed {
+            self.failed.push(what);
+            return Ok(());
+        }
+        if record.wrong.ok_or("has no number of wrong answers")? > 0 {
+            self.wrong.push(what);
+            return Ok(());
+        }
+        let (kind, lookups) = match (record.alone, record.mixed) {
+            (Some(rate), _) => (Kind::Alone, rate),
+            (None, Some(rate)) => (Kind::Mixed, rate),
+            (None, None) => return Err("has no rate of lookups".to_owned()),
+        };
+        if !(lookups > 0.0 && lookups.is_finite()) {
+            // Nothing was looked up: a run too short for one batch.
+            self.failed.push(what);
+            return Ok(());
+        }
+        let (set, size) = set_and_size(&record.set, record.rules);
+        let row = Row {
+            kind,
+            set,
+            size,
+            peer: record.peer.is_some(),
+            engine: match record.peer {
+                Some(peer) => format!("{peer}{PEER_MARK}{}", record.engine),
+                None => record.engine,
+            },
+            lookups,
+            updates: record.updates.filter(|&rate| rate > 0.0),
+            target: record.target,
+            batch_p999: record.batch_p999,
+        };
+        let same = |other: &Row| {
+            other.kind == row.kind
+                && other.set == row.set
+                && other.size == row.size
+                && other.engine == row.engine
+                && other.target == row.target
+        };
+        match self.rows.iter_mut().find(|other| same(other)) {
+            Some(place) => *place = row,
+            None => self.rows.push(row),
+        }
+        Ok(())
+    }
+
+    /// Keeps the fastest of each peer's rows on a set, under the peer's name.
+    pub(super) fn keep_best_of_peers(&mut self) {
+        let mut kept: Vec<Row> = Vec::new();
+        for mut row in self.rows.drain(..) {
+            if let Some((peer, _)) = row.engine.split_once(PEER_MARK) {
+                row.engine = peer.to_owned();
+            }
+            let same = |other: &&mut Row| {
+                row.peer
+                    && other.peer
+                    && (&other.engine, &other.set, other.size) == (&row.engine, &row.set, row.size)
+            };
+            match kept.iter_mut().find(same) {
+                Some(best) if best.lookups >= row.lookups => {}
+                Some(best) => *best = row,
+                None => kept.push(row),
+            }
+        }
+        self.rows = kept;
+    }
+
+    /// The engines and peers, in the order of first appearance.
+    pub(super) fn engines(&self) -> Vec<String> {
+        let mut engines: Vec<String> = Vec::new();
+        for row in &self.rows {
+            if !engines.contains(&row.engine) {
+                engines.push(row.engine.clone());
+            }
+        }
+        engines
+    }
+}
+
+/// Stands between a peer's name and what its row is called, in no name.
+const PEER_MARK: char = '\0';
+
+/// `acl1 64k` is the set `acl1` of 64,000 rules, even if the generator found a
+/// few less; other names say nothing about the size.
+fn set_and_size(name: &str, rules: usize) -> (String, usize) {
+    if let Some((set, size)) = name.rsplit_once(' ')
+        && let Ok(size) = count(size)
+        && rules <= size
+        && rules >= size / 2
+    {
+        return (set.to_owned(), size);
+    }
+    (name.to_owned(), rules)
+}
+
+/// A row of either form.
+struct Record {
+    set: String,
+    engine: String,
+    rules: usize,
+    alone: Option<f64>,
+    mixed: Option<f64>,
+    updates: Option<f64>,
+    target: Option<String>,
+    batch_p999: Option<f64>,
+    wrong: Option<usize>,
+    peer: Option<String>,
+    failed: bool,
+}
+
+#[derive(Deserialize)]
+struct Json {
+    set: String,
+    engine: String,
+    rules: usize,
+    batch_headers_per_second: Option<Median>,
+    lookups_per_second: Option<Median>,
+    updates_per_second: Option<Median>,
+    target: Option<String>,
+    batch_seconds: Option<P999>,
+    wrong: Option<usize>,
+    peer: Option<Peer>,
+    failed: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Median {
+    median: f64,
+}
+
+#[derive(Deserialize)]
+struct P999 {
+    p999: f64,
+}
+
+#[derive(Deserialize)]
+struct Peer {
+    name: String,
+}
+
+impl From<Json> for Record {
+    fn from(row: Json) -> Record {
+        let median = |rate: Option<Median>| rate.map(|rate| rate.median);
+        Record {
+            set: row.set,
+            engine: row.engine,
+            rules: row.rules,
+            alone: median(row.batch_headers_per_second),
+            mixed: median(row.lookups_per_second),
+            updates: median(row.updates_per_second),
+            target: row.target,
+            batch_p999: row.batch_seconds.map(|batch| batch.p999),
+            wrong: row.wrong,
+            peer: row.peer.map(|peer| peer.name),
+            failed: row.failed.is_some(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Csv {
+    set: String,
+    engine: String,
+    rules: usize,
+    batch_median: Option<f64>,
+    lookups_median: Option<f64>,
+    updates_median: Option<f64>,
+    target: Option<String>,
+    batch_seconds_p999: Option<f64>,
+    wrong: Option<usize>,
+    peer: Option<String>,
+    failed: Option<String>,
+}
+
+impl From<Csv> for Record {
+    fn from(row: Csv) -> Record {
+        Record {
+            set: row.set,
+            engine: row.engine,
+            rules: row.rules,
+            alone: row.batch_median,
+            mixed: row.lookups_median,
+            updates: row.updates_median,
+            target: row.target,
+            batch_p999: row.batch_seconds_p999,
+            wrong: row.wrong,
+            peer: row.peer,
+            failed: row.failed.is_some(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_sets_may_say_their_size() {
+        let parted = |name, rules| set_and_size(name, rules);
+        assert_eq!(parted("acl1 64k", 63_990), ("acl1".to_owned(), 64_000));
+        assert_eq!(parted("acl1 64k", 10), ("acl1 64k".to_owned(), 10));
+        assert_eq!(parted("my acl", 10), ("my acl".to_owned(), 10));
+        assert_eq!(parted("acl.rules", 10), ("acl.rules".to_owned(), 10));
+    }
+
+    fn record(engine: &str, peer: Option<&str>, rate: f64) -> Record {
+        Record {
+            set: "acl1 1k".to_owned(),
+            engine: engine.to_owned(),
+            rules: 1_000,
+            alone: Some(rate),
+            mixed: None,
+            updates: None,
+            target: None,
+            batch_p999: None,
+            wrong: Some(0),
+            peer: peer.map(str::to_owned),
+            failed: false,
+        }
+    }
+
+    #[test]
+    fn the_last_of_the_same_counts_and_the_best_of_a_peer() {
+        let mut results = Results::default();
+        for (engine, peer, rate) in [
+            ("forest", None, 5.0),
+            ("p:one", Some("p"), 7.0),
+            ("p:two", Some("p"), 8.0),
+            ("p:one", Some("p"), 6.0),
+            ("forest", None, 4.0),
+        ] {
+            results.add(record(engine, peer, rate)).unwrap();
+        }
+        assert_eq!(results.rows.len(), 3);
+        results.keep_best_of_peers();
+        let rows = results.rows.iter();
+        let found = rows.map(|row| (row.engine.as_str(), row.lookups));
+        assert_eq!(found.collect::<Vec<_>>(), [("forest", 4.0), ("p", 8.0)]);
+    }
+
+    #[test]
+    fn wrong_rows_are_set_aside_and_incomplete_ones_refused() {
+        let mut results = Results::default();
+        let wrong = Record {
+            wrong: Some(1),
+            ..record("forest", None, 5.0)
+        };
+        results.add(wrong).unwrap();
+        assert_eq!((results.rows.len(), results.wrong.len()), (0, 1));
+        let empty = Record {
+            alone: None,
+            ..record("forest", None, 5.0)
+        };
+        assert!(results.add(empty).is_err());
+    }
+}

@@ -1,0 +1,192 @@
+//! `bench --mixed`: answers and shape; how fast it is says nothing here.
+
+use serde_json::Value;
+
+use crate::support::{Folder, RULES, TRACE, run};
+
+/// Rows of a tiny measurement.
+fn rows(more: &str) -> Vec<Value> {
+    let report = run(&format!("bench --quick --format json {more}"));
+    report.exits(0).json().as_array().unwrap().clone()
+}
+
+/// Says that quantiles are there and in order.
+fn in_order(quantiles: &Value) {
+    let names = ["p50", "p90", "p99", "p999", "max"];
+    let values = names.map(|name| quantiles[name].as_f64().unwrap());
+    assert!(values.is_sorted() && values[0] > 0.0, "{quantiles}");
+}
+
+#[test]
+fn each_engine_has_a_row_for_each_rate() {
+    // Long enough that a machine with other work starts both threads in time.
+    let report = run(
+        "bench --profiles acl1 --sizes 300 --headers 2k --changes 2k --repeat 1 --seconds 0.3 \
+         -e forest,tuplemerge --mixed 0,1k,max --format json",
+    );
+    let rows = report.exits(0).json().as_array().unwrap().clone();
+    let named: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            (
+                row["engine"].as_str().unwrap(),
+                row["target"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected =
+        ["forest", "tuplemerge"].map(|engine| ["0", "1k", "max"].map(|target| (engine, target)));
+    assert_eq!(named, expected.concat());
+    for row in &rows {
+        assert_eq!(row["wrong"], 0, "{row}");
+        assert!(row["checked_batches"].as_u64() > Some(0), "{row}");
+        assert_eq!(row["set"], "acl1 300");
+        // A sixteenth is out.
+        assert_eq!(row["rules"], 300 - 300 / 16);
+        assert!(row["lookups_per_second"]["median"].as_f64() > Some(0.0));
+        assert!(row["lookups_per_cpu_second"]["median"].as_f64() > Some(0.0));
+        let share = row["reader_cpu_share"].as_f64().unwrap();
+        assert!(share > 0.0 && share <= 1.0, "{row}");
+        in_order(&row["batch_seconds"]);
+    }
+    let (still, slow, fast) = (&rows[0], &rows[1], &rows[2]);
+    assert_eq!(still["target_updates_per_second"], 0);
+    for figure in [
+        "updates_per_second",
+        "updates_per_cpu_second",
+        "apply_seconds",
+        "visible_seconds",
+        "writer_cpu_share",
+    ] {
+        assert_eq!(still[figure], Value::Null, "there is no writer");
+    }
+    assert_eq!(slow["target_updates_per_second"], 1_000);
+    assert_eq!(slow["transaction"], 1);
+    assert_eq!(slow["updates_per_cpu_second"], Value::Null);
+    assert_eq!(fast["target_updates_per_second"], Value::Null);
+    assert_eq!(fast["transaction"], 100);
+    let updates = |row: &Value| row["updates_per_second"]["median"].as_f64().unwrap();
+    assert!(updates(slow) < updates(fast), "{slow} {fast}");
+    assert!(
+        updates(slow) <= 1_100.0,
+        "a writer is not too early: {slow}"
+    );
+    assert!(fast["updates_per_cpu_second"]["median"].as_f64() > Some(0.0));
+    for row in [slow, fast] {
+        in_order(&row["apply_seconds"]);
+        in_order(&row["visible_seconds"]);
+    }
+}
+
+#[test]
+fn rules_of_all_families_are_updated() {
+    for family in ["ipv6", "dual"] {
+        for row in rows(&format!(
+            "--profiles fw1 --sizes 200 --family {family} -e linear,tss,tuplemerge \
+             --mixed max --transaction 7"
+        )) {
+            assert_eq!((&row["wrong"], &row["transaction"]), (&0.into(), &7.into()));
+            assert!(row["updates_per_second"]["median"].as_f64() > Some(0.0));
+        }
+    }
+}
+
+#[test]
+fn files_can_be_measured_and_rates_have_defaults() {
+    let folder = Folder::new();
+    let (rules, trace) = (folder.file("rules", RULES), folder.file("trace", TRACE));
+    let rows = rows(&format!(
+        "-r {rules} -t {trace} -e tuplemerge --seconds 0.01 --processors any --mixed"
+    ));
+    let targets: Vec<_> = rows
+        .iter()
+        .map(|row| row["target"].as_str().unwrap())
+        .collect();
+    assert_eq!(targets, ["0", "10k", "100k", "1M", "max"]);
+    let sizes: Vec<_> = rows
+        .iter()
+        .map(|row| row["transaction"].as_u64().unwrap())
+        .collect();
+    assert_eq!(sizes, [1, 1, 10, 100, 100]);
+    for row in &rows {
+        assert_eq!((&row["wrong"], &row["rules"]), (&0.into(), &3.into()));
+        assert_eq!(row["reader_processor"], Value::Null);
+    }
+}
+
+#[test]
+fn the_other_forms_say_the_same() {
+    let measure = "bench --quick --profiles acl1 --sizes 100 -e tuplemerge --mixed 0,max";
+    let table = run(measure).exits(0);
+    assert!(table.lines()[0].contains("updates/s"), "{}", table.stdout);
+    assert!(table.lines()[2].contains("100%"), "{}", table.stdout);
+    table.prints("visible: from the call of apply");
+    let csv = run(&format!("{measure} --format csv")).exits(0);
+    let lines = csv.lines();
+    assert_eq!(lines.len(), 3);
+    let columns: Vec<_> = lines[0].split(',').collect();
+    for column in ["target", "updates_median", "batch_seconds_p999", "wrong"] {
+        assert!(columns.contains(&column), "{column} in {columns:?}");
+    }
+    for line in &lines[1..] {
+        assert_eq!(line.split(',').count(), columns.len(), "{line}");
+        assert!(line.ends_with(",0"), "none is wrong: {line}");
+    }
+    assert!(lines[1].starts_with("acl1 100,tuplemerge,94,0,0,1,,,,,,,"));
+    assert!(lines[2].starts_with("acl1 100,tuplemerge,94,max,,100,"));
+}
+
+/// As on a machine with a single processor: both threads are kept on one, so
+/// that they cannot both have it for nine tenths of the time.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_processor_for_two_is_warned_of() {
+    use crate::support::program;
+    use std::process::Command;
+
+    let mut command = Command::new("taskset");
+    let allowed = std::fs::read_to_string("/proc/self/status").unwrap();
+    let allowed = allowed
+        .lines()
+        .find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let first = allowed.unwrap().trim().split([',', '-']).next().unwrap();
+    command.args(["-c", first]).arg(program().get_program());
+    command.args("bench --profiles acl1 --sizes 100 --headers 1k --repeat 1".split(' '));
+    command.args("-e tuplemerge --seconds 0.2 --mixed max --format csv".split(' '));
+    let Ok(output) = command.output() else {
+        eprintln!("skipped: there is no taskset");
+        return;
+    };
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("they need two idle processors"), "{said}");
+    assert!(said.contains("worst: "), "{said}");
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (arguments, complaint) in [
+        ("--mixed fast", "`fast` is no rate"),
+        ("--mixed 10k,,max", "`` is no rate"),
+        ("--mixed -1", "unexpected argument"),
+        ("--mixed 1k --updates", "cannot be used with '--updates'"),
+        ("--mixed 1k --peer rte_acl", "cannot be used with '--peer"),
+        ("--mixed 1k --transaction 0", "expected 1 to 65536"),
+        ("--mixed 1k --seconds 0", "`0` is no time"),
+        ("--mixed 1k --processors 1", "names no processors"),
+        ("--mixed 1k --processors 1,1", "a processor each"),
+        ("--mixed 1k --processors 0,999", "is not to be had"),
+        ("--transaction 5", "--mixed"),
+        ("--seconds 5", "--mixed"),
+    ] {
+        run(&format!("bench --quick {arguments}"))
+            .exits(2)
+            .complains(complaint);
+    }
+    let folder = Folder::new();
+    let empty = folder.file("empty", "schema ipv4-5tuple\n");
+    let trace = folder.file("trace", TRACE);
+    run(&format!("bench --quick -r {empty} -t {trace} --mixed max"))
+        .exits(2)
+        .complains("has no rules");
+}
