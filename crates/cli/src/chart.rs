@@ -417,6 +417,10 @@ fn short(value: f64) -> String {
         v if v >= 999_500.0 => text(value / 1e6, "M"),
         v if v >= 999.5 => text(value / 1e3, "k"),
         v if v >= 0.0999 || v == 0.0 => text(value, ""),
+        v if v >= 0.000_999 => {
+            let digits = format!("{value:.4}");
+            digits.trim_end_matches('0').to_owned()
+        }
         _ => format!("{value:.1e}"),
     }
 }
@@ -429,11 +433,25 @@ mod tests {
 
     #[test]
     fn labels_are_short() {
-        let labels: Vec<String> = [0.0, 0.25, 3.0, 40.0, 1_000.0, 65_536.0, 2_500_000.0]
-            .into_iter()
-            .map(short)
-            .collect();
-        assert_eq!(labels, ["0", "0.2", "3", "40", "1k", "66k", "2.5M"]);
+        let labels: Vec<String> = [
+            0.0,
+            0.00002,
+            0.001,
+            0.05,
+            0.25,
+            3.0,
+            40.0,
+            1_000.0,
+            65_536.0,
+            2_500_000.0,
+        ]
+        .into_iter()
+        .map(short)
+        .collect();
+        let short = [
+            "0", "2.0e-5", "0.001", "0.05", "0.2", "3", "40", "1k", "66k", "2.5M",
+        ];
+        assert_eq!(labels, short);
     }
 
     #[test]
