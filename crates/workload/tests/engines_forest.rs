@@ -98,3 +98,56 @@ fn every_instruction_set_and_shape_answers_alike() {
     }
     assert!(hits > 20_000, "only {hits} headers hit a rule");
 }
+
+#[test]
+fn predicted_probes_are_those_that_lookups_make() {
+    for (profile, size) in [
+        ("acl1", 1000),
+        ("fw2", 1000),
+        ("ipc1", 1000),
+        ("fw4", 10_000),
+    ] {
+        let profile_of = Arc::new(Profile::built_in(profile).unwrap().clone());
+        let mut recipe = Recipe::new(Family::Ipv4(profile_of), size, 5);
+        recipe.config = GeneratorConfig::benchmark(size, 5);
+        recipe.accept_fewer = true;
+        let policy = generate(&recipe, &mut NoProgress).unwrap();
+        let rules = &policy.parts()[0];
+        let spec = EngineSpec::parse("forest").unwrap();
+        let built = spec
+            .build(rules, &Limits::default(), &mut NoProgress)
+            .unwrap();
+        let stats = built.stats();
+        let told = |name: &str| {
+            let detail = stats.details.iter().find(|detail| detail.0 == name);
+            detail.unwrap().1.parse::<f64>().unwrap()
+        };
+        let config = TrafficConfig {
+            headers: 5000,
+            seed: 3,
+        };
+        let uniform = TrafficRecipe::uniform();
+        let drawn = traffic(&policy, &uniform, &config, None, &mut NoProgress).unwrap();
+        let (mut probes, mut compares, mut headers) = (0.0, 0.0, 0.0);
+        for (_, key) in drawn.trace.iter() {
+            let trace = built.trace(key);
+            let compared = trace
+                .probes
+                .iter()
+                .filter(|probe| !probe.compared.is_empty());
+            compares += f64::from(u32::try_from(compared.count()).unwrap());
+            probes += f64::from(u32::try_from(trace.probes.len()).unwrap());
+            headers += 1.0;
+        }
+        // Nested nodes are part of what is counted, not of what is predicted.
+        let close = |what: &str, counted: f64| {
+            let share = counted / headers / told(what);
+            assert!(
+                (0.8..1.25).contains(&share),
+                "{profile}, {size} rules: {share} of the {what}"
+            );
+        };
+        close("predicted probes", probes);
+        close("predicted compares", compares);
+    }
+}

@@ -30,8 +30,9 @@
 //! comparison is [`crate::simd::runs`].
 //!
 //! # Learning
-//! See [`learn`]. When building, learn a mask, move the rules that it serves
-//! into a table, and go on with the rest; likewise in each bucket of more than
+//! See [`learn`]. When building, choose the masks whose tables make lookups
+//! cheapest, as simulated on a sample of the rules, and deal the rules out: each
+//! goes to the first mask that serves it. Likewise in each bucket of more than
 //! `most` rules.
 //!
 //! # Updates

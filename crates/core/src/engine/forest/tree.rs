@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::RowShape;
-use super::learn::{Learner, Outline, serves};
+use super::learn::{Cost, Learner, Level, Outline, Plan, serves};
 use super::places::{Place, Places};
 use super::runs::{MAX_RUN, Run, Runs};
 use super::table::{Bucket, Slot, Table, TableNumber};
@@ -24,9 +24,6 @@ pub(super) struct Settings {
     /// Where the hash functions begin.
     pub(super) seed: u64,
 }
-
-/// Fewer rules than this are not worth another table: they are scanned.
-const SCANNED: usize = 8;
 
 /// A node with fewer rules becomes a run again.
 const FOLDED: usize = 6;
@@ -51,6 +48,8 @@ pub(super) struct Forest<const W: usize> {
     settings: Settings,
     /// Rules of the root node when it was learned.
     learned: usize,
+    /// What lookups were to cost then.
+    predicted: Cost,
 }
 
 /// Rules on their way into a forest, as rows of columns.
@@ -102,9 +101,10 @@ impl<const W: usize> Forest<W> {
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
             free: Vec::new(),
             places: Places::default(),
-            learner: Learner::new(schema, settings.target),
+            learner: Learner::new(schema, settings.target, settings.most),
             settings,
             learned: 0,
+            predicted: Cost::default(),
         }
     }
 
@@ -157,6 +157,12 @@ impl<const W: usize> Forest<W> {
                 ("rules in the longest run", longest.to_string()),
                 ("words in freed runs", self.runs.free_words().to_string()),
                 ("instructions", isa.to_string()),
+                ("predicted cost", format!("{:.1} ns", self.predicted.time)),
+                ("predicted probes", format!("{:.2}", self.predicted.probes)),
+                (
+                    "predicted compares",
+                    format!("{:.2}", self.predicted.compares),
+                ),
             ],
         }
     }
@@ -173,6 +179,7 @@ impl<const W: usize> Forest<W> {
         Outline {
             value: std::array::from_fn(|word| self.shape.value(row, word)),
             mask: std::array::from_fn(|word| self.shape.mask(row, word)),
+            rank: row[0],
         }
     }
 
@@ -197,10 +204,13 @@ impl<const W: usize> Forest<W> {
         let total = rows.len();
         self.runs.reserve(total);
         let mut rest: Vec<u32> = (0..u32::try_from(total).expect("ids are 32 bits")).collect();
-        let mut turn = 0;
         report(progress, LEARNING, 0, total)?;
+        let plan = self.plan(&rows, &rest, Level::Root);
+        self.predicted = plan.cost;
+        let mut masks = plan.masks.into_iter();
+        let mut turn = 0;
         while !rest.is_empty() {
-            let (mask, served) = self.next_table(&rows, &mut rest, turn == 0);
+            let (mask, served) = self.next_table(&rows, &mut rest, &mut masks);
             self.grow_table(&rows, mask, served, TableNumber::NONE, 0, turn);
             report(progress, LEARNING, total - rest.len(), total)?;
             turn += 1;
@@ -209,28 +219,31 @@ impl<const W: usize> Forest<W> {
         Ok(())
     }
 
-    /// Learns the mask of a node's next table and takes the rules that it
-    /// serves out of `rest`; all of them when no mask tells them apart.
+    /// The masks of a node of these rules.
+    fn plan(&self, rows: &Rows<'_>, rules: &[u32], level: Level) -> Plan<W> {
+        self.learner.plan(level, rules.len(), |index| {
+            self.outline(rows.row(rules[index]))
+        })
+    }
+
+    /// Takes the rules of a node's next table out of `rest`: those that the
+    /// next mask of some use serves, all of them when there is none.
     fn next_table(
         &self,
         rows: &Rows<'_>,
         rest: &mut Vec<u32>,
-        first: bool,
+        masks: &mut impl Iterator<Item = [u64; W]>,
     ) -> ([u64; W], Vec<u32>) {
-        let outline = |index: u32| self.outline(rows.row(index));
-        let few = if first { self.settings.most } else { SCANNED };
-        let mask = if rest.len() <= few {
-            None
-        } else {
-            self.learner.mask(rest.len(), |index| outline(rest[index]))
-        };
-        let mask = mask.unwrap_or([0; W]);
-        let all = std::mem::take(rest);
-        let (served, left): (Vec<u32>, Vec<u32>) = all
-            .into_iter()
-            .partition(|&index| serves(&outline(index), &mask));
-        *rest = left;
-        (mask, served)
+        for mask in masks {
+            let (served, left): (Vec<u32>, Vec<u32>) = rest
+                .iter()
+                .partition(|&&index| serves(&self.outline(rows.row(index)), &mask));
+            if !served.is_empty() {
+                *rest = left;
+                return (mask, served);
+            }
+        }
+        ([0; W], std::mem::take(rest))
     }
 
     /// Makes a table of rules and links it into its node.
@@ -299,11 +312,13 @@ impl<const W: usize> Forest<W> {
         if members.len() > self.settings.most {
             let mut turn = 0;
             let mut rest = members;
-            let (mask, served) = if whole {
-                ([0; W], std::mem::take(&mut rest))
+            let masks = if whole {
+                Vec::new()
             } else {
-                self.next_table(rows, &mut rest, true)
+                self.plan(rows, &rest, Level::Nested).masks
             };
+            let mut masks = masks.into_iter();
+            let (mask, served) = self.next_table(rows, &mut rest, &mut masks);
             if mask != [0; W] || served.len() > MAX_RUN {
                 let mut next = Some((mask, served));
                 while let Some((mask, served)) = next {
@@ -316,7 +331,7 @@ impl<const W: usize> Forest<W> {
                     };
                     self.grow_table(rows, mask, served, table, slot, turn);
                     turn += 1;
-                    next = (!rest.is_empty()).then(|| self.next_table(rows, &mut rest, false));
+                    next = (!rest.is_empty()).then(|| self.next_table(rows, &mut rest, &mut masks));
                 }
                 // `link` keeps the parent's slot up to date; take it from there.
                 return self.tables[table.index()].get(slot).bucket();

@@ -1,0 +1,538 @@
+//! What a lookup will cost, simulated on a sample of the rules.
+//!
+//! # Idea
+//! Headers are taken to hit all rules alike: the header of a rule is its value,
+//! with bits where it is wild that are random for half of the headers, and all
+//! zeros or all ones for the others, because what is in use crowds at the ends of
+//! prefixes. Tables are visited in the order of their
+//! best ranks, so a header whose winner has rank `r` probes exactly the tables
+//! whose best rank is not worse than `r`:
+//! ```text
+//! cost(plan) = mean over headers of the sum over tables with best ≤ r of
+//!                 PROBE(slots) + P(signature passes) × run(rules in the bucket)
+//! run(n)     = COMPARE + BLOCK × max(0, n - 8) / 16 + LINE × lines   n ≤ most
+//!            = COMPARE + NEST × (1 + log2(n / most) / 3)             otherwise
+//! ```
+//! A table of rules with bad ranks is almost free; one rule with a good rank in
+//! a table of its own costs every header a probe.
+//!
+//! # Kinds
+//! Whether a mask serves a rule depends on the rule's mask alone. Rules of the
+//! same mask are one *kind*, so that a plan is dealt out to kinds, and the
+//! number of a table's rules and its best rank are exact, not sampled.
+//!
+//! # Sampling
+//! With one rule of `scale` in the sample, a bucket with `n` sampled rules holds
+//! about `1 + (n - 1) × scale`, seen from one of them. A header that meets `n`
+//! sampled rules of a table which are not its own meets about `n × scale` of
+//! them, gathered in buckets of the table's mean size.
+//!
+//! # Cost
+//! For each table that was not seen before: its sampled rules and the headers
+//! that probe it are hashed once. Tables that moves do not touch come from a
+//! map; a plan is given up as soon as it costs more than a bound.
+
+#![allow(clippy::cast_precision_loss)] // counts are far below 2^52
+
+use hashbrown::HashMap;
+
+use super::{Level, Outline, lacks};
+use crate::engine::splitmix;
+
+/// Kinds beyond those of the sample are looked at up to this many; those of the
+/// best ranks come first.
+const KINDS: usize = 1 << 12;
+
+/// What a plan costs before any rule is looked at, for each of its tables, in
+/// rules that are looked at: for small nodes that is most of the time.
+const DEALING: usize = 64;
+
+/// Rules of one mask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind<const W: usize> {
+    pub(super) mask: [u64; W],
+    pub(super) best: u64,
+    pub(super) rules: usize,
+    /// A random number: tables are known by the sum of their kinds' numbers.
+    name: u64,
+}
+
+/// A rule of the sample.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Drawn<const W: usize> {
+    pub(super) rule: Outline<W>,
+    pub(super) kind: u32,
+}
+
+/// A header that hits a rule of the sample.
+#[derive(Clone, Copy, Debug)]
+struct Header<const W: usize> {
+    key: [u64; W],
+    /// The rank and the kind of its winner.
+    rank: u64,
+    kind: u32,
+}
+
+/// Some rules of a node, and headers that hit them.
+#[derive(Clone, Debug)]
+pub(super) struct Sample<const W: usize> {
+    /// By rank, the best first.
+    pub(super) rules: Vec<Drawn<W>>,
+    pub(super) kinds: Vec<Kind<W>>,
+    /// By rank, the best first.
+    headers: Vec<Header<W>>,
+    /// Rules of the node for each rule of the sample.
+    pub(super) scale: f64,
+}
+
+impl<const W: usize> Sample<W> {
+    pub(super) fn draw(
+        total: usize,
+        most: usize,
+        headers: usize,
+        outline: impl Fn(usize) -> Outline<W>,
+    ) -> Sample<W> {
+        let stride = total.div_ceil(most).max(1);
+        let mut state = 0;
+        let mut numbers: HashMap<[u64; W], u32, foldhash::fast::FixedState> = HashMap::default();
+        let mut kinds: Vec<Kind<W>> = Vec::new();
+        let mut rules = Vec::with_capacity(total.div_ceil(stride));
+        for index in 0..total {
+            let rule = outline(index);
+            let number = *numbers.entry(rule.mask).or_insert_with(|| {
+                kinds.push(Kind {
+                    mask: rule.mask,
+                    best: u64::MAX,
+                    rules: 0,
+                    name: splitmix(&mut state),
+                });
+                u32::try_from(kinds.len() - 1).expect("fewer kinds than rules")
+            });
+            let kind = &mut kinds[number as usize];
+            kind.best = kind.best.min(rule.rank);
+            kind.rules += 1;
+            if index % stride == 0 {
+                rules.push(Drawn { rule, kind: number });
+            }
+        }
+        rules.sort_unstable_by_key(|drawn| drawn.rule.rank);
+        leave_out_rare(&mut kinds, &mut rules);
+        let step = rules.len().div_ceil(headers).max(1);
+        let headers = (0..rules.len()).step_by(step);
+        let mut headers: Vec<Header<W>> =
+            headers.map(|at| header(&rules, at, &mut state)).collect();
+        headers.sort_by_key(|header| header.rank);
+        Sample {
+            scale: total as f64 / rules.len().max(1) as f64,
+            rules,
+            kinds,
+            headers,
+        }
+    }
+}
+
+/// Drops kinds that are too many to look at: none of the sample.
+fn leave_out_rare<const W: usize>(kinds: &mut Vec<Kind<W>>, rules: &mut [Drawn<W>]) {
+    if kinds.len() <= KINDS {
+        return;
+    }
+    let mut sampled = vec![false; kinds.len()];
+    for drawn in &*rules {
+        sampled[drawn.kind as usize] = true;
+    }
+    let mut order: Vec<usize> = (0..kinds.len()).collect();
+    order.sort_unstable_by_key(|&kind| (!sampled[kind], kinds[kind].best));
+    let held = sampled.iter().filter(|&&sampled| sampled).count();
+    order.truncate(held.max(KINDS));
+    let mut numbers = vec![0; kinds.len()];
+    for (number, &kind) in (0..).zip(&order) {
+        numbers[kind] = number;
+    }
+    for drawn in rules {
+        drawn.kind = numbers[drawn.kind as usize];
+    }
+    *kinds = order.into_iter().map(|kind| kinds[kind]).collect();
+}
+
+/// A header of a rule. Better rules of the sample may win it.
+fn header<const W: usize>(rules: &[Drawn<W>], at: usize, state: &mut u64) -> Header<W> {
+    let rule = &rules[at].rule;
+    let ends = splitmix(state) % 4;
+    let key: [u64; W] = std::array::from_fn(|word| {
+        let wild = match ends {
+            0 => 0,
+            1 => u64::MAX,
+            _ => splitmix(state),
+        };
+        (rule.value[word] & rule.mask[word]) | (wild & !rule.mask[word])
+    });
+    let matches = |rule: &Outline<W>| {
+        (0..W).fold(0, |differ, word| {
+            differ | ((rule.value[word] ^ key[word]) & rule.mask[word])
+        }) == 0
+    };
+    let better = rules[..at].iter().find(|drawn| matches(&drawn.rule));
+    let winner = better.unwrap_or(&rules[at]);
+    Header {
+        key,
+        rank: winner.rule.rank,
+        kind: winner.kind,
+    }
+}
+
+/// What the parts of a lookup cost, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Prices {
+    /// Hashing a header and reading a slot that is in a cache near the core;
+    /// see [`Prices::probe`] for others.
+    probe: f64,
+    /// Beginning a run, its first block of eight rules included.
+    compare: f64,
+    /// Each further block: mostly a branch that was predicted otherwise.
+    block: f64,
+    /// A cache line of a run.
+    line: f64,
+    /// Going to a nested node instead of a run: rounds of few keys, no vectors.
+    nest: f64,
+    /// The most rules of a run.
+    most: f64,
+}
+
+impl Prices {
+    /// Fitted by hand to the times of lookups in the built-in profiles, from
+    /// probes, compares and blocks counted (Zen 4, November 2026; measured as
+    /// `docs/forest.md` says). Farther caches and nests at size are estimates.
+    pub(super) fn of(level: Level, rules: usize, most: usize) -> Prices {
+        // By where the rules are: in a cache near the core, in a far one, in
+        // memory.
+        let (line, nest) = match rules {
+            0..=10_000 => (0.1, 100.0),
+            10_001..=100_000 => (0.6, 120.0),
+            _ => (1.5, 200.0),
+        };
+        Prices {
+            // Vectors of keys in the root, one key after the other below.
+            probe: if level == Level::Root { 2.1 } else { 20.0 },
+            compare: 6.5,
+            block: 12.0,
+            line,
+            nest,
+            most: most as f64,
+        }
+    }
+
+    fn probe(&self, slots: f64) -> f64 {
+        let far = if slots <= 4096.0 {
+            1.0 // 32 KiB
+        } else if slots <= 65_536.0 {
+            1.3 // 512 KiB
+        } else if slots <= 1_048_576.0 {
+            2.0
+        } else {
+            3.0
+        };
+        self.probe * far
+    }
+
+    fn run(&self, rules: f64) -> f64 {
+        if rules <= self.most {
+            // A match ends the comparison: half of the rules in the mean.
+            let lines = (rules * 0.75).min(8.0);
+            self.compare + self.block * (rules - 8.0).max(0.0) / 16.0 + self.line * lines
+        } else {
+            self.compare + self.nest * (1.0 + (rules / self.most).log2() / 3.0)
+        }
+    }
+}
+
+/// What a lookup costs in the mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// Tables of the node visited.
+    pub(crate) probes: f64,
+    /// Runs compared or nested nodes visited.
+    pub(crate) compares: f64,
+    /// Nanoseconds.
+    pub(crate) time: f64,
+    /// Bits of all masks.
+    bits: u32,
+}
+
+/// What a bit of a mask counts, in nanoseconds, when plans are compared: of two
+/// that cost the same, the one with shorter masks serves more of the rules that
+/// are inserted later, and its tables need fewer slots.
+const LENGTH: f64 = 0.005;
+
+impl Cost {
+    /// What is minimised.
+    pub(super) fn total(&self) -> f64 {
+        self.time + LENGTH * f64::from(self.bits)
+    }
+
+    fn add(&mut self, other: &Cost) {
+        self.probes += other.probes;
+        self.compares += other.compares;
+        self.time += other.time;
+    }
+}
+
+/// A counter for the rules of one masked key.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counter {
+    round: u32,
+    tag: u32,
+    count: u32,
+}
+
+/// A table of the plan at hand.
+#[derive(Clone, Copy, Debug)]
+struct Dealt {
+    rules: usize,
+    best: u64,
+    name: u64,
+}
+
+/// Judges plans for a sample.
+#[derive(Debug)]
+pub(super) struct Model<'a, const W: usize> {
+    pub(super) sample: &'a Sample<W>,
+    prices: Prices,
+    counters: Vec<Counter>,
+    round: u32,
+    /// The table of each kind.
+    homes: Vec<u32>,
+    dealt: Vec<Dealt>,
+    known: HashMap<u64, Cost, foldhash::fast::FixedState>,
+    /// Rules and headers looked at.
+    pub(super) work: usize,
+}
+
+impl<'a, const W: usize> Model<'a, W> {
+    pub(super) fn new(sample: &'a Sample<W>, prices: Prices) -> Model<'a, W> {
+        let counters = (2 * sample.rules.len()).next_power_of_two().max(16);
+        Model {
+            sample,
+            prices,
+            counters: vec![Counter::default(); counters],
+            round: 0,
+            homes: Vec::with_capacity(sample.kinds.len()),
+            dealt: Vec::new(),
+            known: HashMap::default(),
+            work: 0,
+        }
+    }
+
+    /// What lookups cost with these masks; the rest is scanned.
+    pub(super) fn cost(&mut self, masks: &[[u64; W]]) -> Cost {
+        self.cost_below(masks, f64::INFINITY)
+            .expect("below infinity")
+    }
+
+    /// The same, or nothing if it is not less than the bound.
+    pub(super) fn cost_below(&mut self, masks: &[[u64; W]], bound: f64) -> Option<Cost> {
+        self.deal(masks);
+        let headers = self.sample.headers.len().max(1) as f64;
+        let bits = masks.iter().flatten().map(|word| word.count_ones()).sum();
+        let mut sum = Cost {
+            bits,
+            ..Cost::default()
+        };
+        let mut unknown = 0.0;
+        let mask = |table: usize| masks.get(table).copied().unwrap_or([0; W]);
+        let names: Vec<u64> = (0..=masks.len())
+            .map(|table| name(self.dealt[table].name, &mask(table)))
+            .collect();
+        // What is known, and the least that the others can cost: all may be
+        // over before anything is hashed.
+        for (table, name) in names.iter().enumerate() {
+            if self.dealt[table].rules == 0 {
+                continue;
+            }
+            match self.known.get(name) {
+                Some(cost) => sum.add(cost),
+                None => unknown += self.probing(table) as f64 / headers * self.prices.probe,
+            }
+        }
+        for (table, name) in names.iter().enumerate() {
+            if sum.total() + unknown >= bound {
+                return None;
+            }
+            if self.dealt[table].rules == 0 || self.known.contains_key(name) {
+                continue;
+            }
+            unknown -= self.probing(table) as f64 / headers * self.prices.probe;
+            let cost = self.table(table, &mask(table));
+            self.known.insert(*name, cost);
+            sum.add(&cost);
+        }
+        (sum.total() < bound).then_some(sum)
+    }
+
+    /// Deals the kinds out to the masks.
+    fn deal(&mut self, masks: &[[u64; W]]) {
+        let empty = Dealt {
+            rules: 0,
+            best: u64::MAX,
+            name: 0,
+        };
+        self.dealt.clear();
+        self.dealt.resize(masks.len() + 1, empty);
+        self.homes.clear();
+        for kind in &self.sample.kinds {
+            let first = masks.iter().position(|mask| lacks(&kind.mask, mask) == 0);
+            let home = first.unwrap_or(masks.len());
+            let dealt = &mut self.dealt[home];
+            dealt.rules += kind.rules;
+            dealt.best = dealt.best.min(kind.best);
+            dealt.name = dealt.name.wrapping_add(kind.name);
+            self.homes.push(u32::try_from(home).expect("a few masks"));
+        }
+        self.work += self.sample.kinds.len() + DEALING * (masks.len() + 1);
+    }
+
+    /// The masks of the kinds that two tables hold.
+    pub(super) fn kinds_of(
+        &mut self,
+        masks: &[[u64; W]],
+        first: usize,
+        second: usize,
+    ) -> impl Iterator<Item = &[u64; W]> {
+        self.deal(masks);
+        let homes = self.homes.iter().map(|&home| home as usize);
+        let kinds = self.sample.kinds.iter().zip(homes);
+        kinds
+            .filter(move |&(_, home)| home == first || home == second)
+            .map(|(kind, _)| &kind.mask)
+    }
+
+    /// The number of headers that probe a table: all whose winners are not
+    /// better than its best rule.
+    fn probing(&self, table: usize) -> usize {
+        let best = self.dealt[table].best;
+        let headers = &self.sample.headers;
+        headers.len() - headers.partition_point(|header| header.rank < best)
+    }
+
+    fn table(&mut self, table: usize, mask: &[u64; W]) -> Cost {
+        let sample = self.sample;
+        self.round += 1;
+        let (mut rules, mut pairs, mut distinct) = (0u32, 0u64, 0u32);
+        for drawn in &sample.rules {
+            if self.homes[drawn.kind as usize] as usize == table {
+                let (at, tag) = self.find(&drawn.rule.value, mask);
+                let round = self.round;
+                let counter = &mut self.counters[at];
+                if counter.round != round {
+                    *counter = Counter {
+                        round,
+                        tag,
+                        count: 0,
+                    };
+                    distinct += 1;
+                }
+                pairs += 2 * u64::from(counter.count);
+                counter.count += 1;
+                rules += 1;
+            }
+        }
+        let probing = self.probing(table);
+        self.work += sample.rules.len() / 4 + rules as usize + probing;
+        let Dealt { rules: all, .. } = self.dealt[table];
+        let (all, scale) = (all as f64, sample.scale);
+        // The bucket of a rule, in the mean over rules.
+        let bucket = (1.0 + scale * pairs as f64 / f64::from(rules.max(1))).min(all);
+        let keys = (all / bucket).max(f64::from(distinct)).min(all);
+        let slots = keys.log2().ceil().exp2();
+        let load = keys / slots;
+        let mean = all / keys;
+        // Rules of other keys that are in the same slot.
+        let others = load * mean * 0.5;
+        let scanned = *mask == [0; W];
+        let by_chance = if scanned {
+            1.0
+        } else {
+            1.0 - (-load / 16.0).exp()
+        };
+        let price = self.prices;
+        let mut compares = 0.0;
+        let mut time = probing as f64 * price.probe(slots);
+        // Headers of other tables: those that meet rules here, and the others.
+        let (mut meeting, mut meeting_time, mut others_count) = (0.0, 0.0, 0u32);
+        for header in &sample.headers[sample.headers.len() - probing..] {
+            let (at, _) = self.find(&header.key, mask);
+            let counter = &self.counters[at];
+            let met = match counter.round == self.round {
+                true => f64::from(counter.count),
+                false => 0.0,
+            };
+            if self.homes[header.kind as usize] as usize == table {
+                compares += 1.0;
+                time += price.run(1.0 + (met - 1.0).max(0.0) * scale + others);
+                continue;
+            }
+            others_count += 1;
+            if met > 0.0 {
+                // A bucket of n rules is met in the sample with a chance of
+                // about n / scale: count it as often as that is missed.
+                let met = met * scale;
+                let times = if scale > 1.0 {
+                    (met / bucket).max(1.0)
+                } else {
+                    1.0
+                };
+                let rules = if scale > 1.0 { met.min(bucket) } else { met };
+                meeting += times;
+                meeting_time += times * price.run(rules + others);
+            }
+        }
+        let others_count = f64::from(others_count);
+        if meeting > others_count {
+            meeting_time *= others_count / meeting;
+            meeting = others_count;
+        }
+        let by_chance = by_chance * (others_count - meeting);
+        compares += meeting + by_chance;
+        time += meeting_time + by_chance * price.run(mean);
+        let headers = sample.headers.len().max(1) as f64;
+        Cost {
+            probes: probing as f64 / headers,
+            compares: compares / headers,
+            time: time / headers,
+            bits: 0,
+        }
+    }
+
+    /// The counter of a masked key in this round or a free one, and its tag.
+    #[inline]
+    fn find(&self, key: &[u64; W], mask: &[u64; W]) -> (usize, u32) {
+        let mut hash = 0u64;
+        for (key, mask) in key.iter().zip(mask) {
+            hash = (hash ^ (key & mask)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^= hash >> 32;
+        }
+        hash = hash.wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let (upper, tag) = halves(hash);
+        let last = self.counters.len() - 1;
+        let mut at = upper as usize & last;
+        loop {
+            let counter = &self.counters[at];
+            if counter.round != self.round || counter.tag == tag {
+                return (at, tag);
+            }
+            at = (at + 1) & last;
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)] // halves of 64 bits
+fn halves(hash: u64) -> (u32, u32) {
+    ((hash >> 32) as u32, hash as u32)
+}
+
+/// The number by which a table is known: its kinds and its mask.
+fn name<const W: usize>(kinds: u64, mask: &[u64; W]) -> u64 {
+    mask.iter().fold(kinds, |name, &word| {
+        let mut state = name ^ word;
+        splitmix(&mut state)
+    })
+}

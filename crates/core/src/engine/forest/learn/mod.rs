@@ -1,0 +1,350 @@
+//! Learning masks: which key bits the tables of a node should look at.
+//!
+//! # Idea
+//! A mask serves the rules in which all of its bits are exact. A *plan* is a
+//! list of masks; a rule goes to the first that serves it, and the rules that
+//! none serves are scanned. Of two plans the better one is that with the
+//! cheaper lookups, so that is what is minimised:
+//! ```text
+//! sample the rules, make a header for each                        cost
+//! plans   = for a few weights: one mask after the other, greedily greedy
+//! improve the cheapest: drop, merge, reorder tables, change bits  search
+//! ```
+//! The greedy masks alone are good tables, but bad plans: each takes the rules
+//! that are easy to serve and leaves the next ones a smaller rest, until a
+//! header has to look into half a dozen tables. What a table costs depends on
+//! the ranks of its rules and on the other tables, and that only the whole plan
+//! shows.
+//!
+//! # Cost
+//! Linear in the number of rules with a small factor, plus the search, whose
+//! work is counted in rules and headers looked at and bounded by
+//! [`Effort::work`]. Time has no part in it: a plan is a function of the rules
+//! alone.
+
+use crate::schema::Schema;
+
+mod cost;
+mod greedy;
+mod search;
+
+pub(super) use cost::Cost;
+use cost::{Model, Prices, Sample};
+use greedy::{Aim, Greedy};
+
+/// A rule, as far as masks are concerned.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outline<const W: usize> {
+    pub(super) value: [u64; W],
+    pub(super) mask: [u64; W],
+    /// The better, the smaller.
+    pub(super) rank: u64,
+}
+
+/// Whether all bits are exact in the rule.
+#[inline]
+pub(super) fn serves<const W: usize>(rule: &Outline<W>, bits: &[u64; W]) -> bool {
+    lacks(&rule.mask, bits) == 0
+}
+
+/// Not zero where some of the bits are not in the mask.
+#[inline]
+fn lacks<const W: usize>(mask: &[u64; W], bits: &[u64; W]) -> u64 {
+    let missing = mask.iter().zip(bits);
+    missing.fold(0, |missing, (mask, bits)| missing | (bits & !mask))
+}
+
+/// The masks of a node, and what a lookup in it will cost.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan<const W: usize> {
+    pub(super) masks: Vec<[u64; W]>,
+    pub(super) cost: Cost,
+}
+
+/// Which node a plan is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Level {
+    /// All headers go through it, so it is worth a lot of work.
+    Root,
+    /// One of thousands.
+    Nested,
+}
+
+/// How hard to try.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Effort {
+    /// Greedy plans to begin with.
+    pub(super) starts: usize,
+    /// How many of these are improved.
+    pub(super) improved: usize,
+    /// The largest sample.
+    pub(super) sample: usize,
+    /// Rules and headers looked at when improving, all together.
+    pub(super) work: usize,
+    /// Rules compared with steps for one greedy mask.
+    pub(super) greedy: usize,
+}
+
+impl Effort {
+    pub(super) fn of(level: Level, rules: usize) -> Effort {
+        match level {
+            Level::Root => Effort {
+                starts: 3,
+                improved: 2,
+                sample: (rules / 4).clamp(2048, 1 << 14),
+                work: (1_000_000 + rules * 500).min(12_000_000),
+                // Where buckets are to be a millionth of the rules, a small
+                // sample sees no pairs at all.
+                greedy: rules.clamp(1 << 16, 1 << 19),
+            },
+            Level::Nested => Effort {
+                starts: 1,
+                improved: 1,
+                sample: 512,
+                work: (rules * 100).min(1_000_000),
+                greedy: 1 << 15,
+            },
+        }
+    }
+}
+
+/// Headers to judge a plan with, at most.
+const HEADERS: usize = 512;
+
+/// Chooses masks for rules of a schema.
+#[derive(Clone, Debug)]
+pub(super) struct Learner<const W: usize> {
+    greedy: Greedy<W>,
+    aims: Vec<Aim>,
+    /// Rules of a bucket beyond which it becomes a node.
+    most: usize,
+}
+
+impl<const W: usize> Learner<W> {
+    /// For buckets of `target` rules in the mean and of `most` at most.
+    pub(super) fn new(schema: &Schema, target: usize, most: usize) -> Learner<W> {
+        Learner {
+            greedy: Greedy::new(schema),
+            aims: Aim::around(target),
+            most,
+        }
+    }
+
+    /// The masks for a node of these rules; none when no bits tell them apart.
+    pub(super) fn plan(
+        &self,
+        level: Level,
+        rules: usize,
+        outline: impl Fn(usize) -> Outline<W>,
+    ) -> Plan<W> {
+        self.plan_with(&Effort::of(level, rules), level, rules, outline)
+    }
+
+    pub(super) fn plan_with(
+        &self,
+        effort: &Effort,
+        level: Level,
+        rules: usize,
+        outline: impl Fn(usize) -> Outline<W>,
+    ) -> Plan<W> {
+        let sample = Sample::draw(rules, effort.sample, HEADERS, outline);
+        let mut model = Model::new(&sample, Prices::of(level, rules, self.most));
+        let mut plans: Vec<Plan<W>> = Vec::new();
+        if rules <= self.most {
+            // One run may be all that they need.
+            let cost = model.cost(&[]);
+            plans.push(Plan {
+                masks: Vec::new(),
+                cost,
+            });
+        }
+        for aim in self.aims.iter().take(effort.starts) {
+            let masks = self.greedy.masks(aim, &sample, effort.greedy);
+            if plans.iter().all(|plan| plan.masks != masks) {
+                let cost = model.cost(&masks);
+                plans.push(Plan { masks, cost });
+            }
+        }
+        // Stable: of equal plans the first is kept.
+        plans.sort_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
+        plans.truncate(effort.improved);
+        let share = effort.work / plans.len().max(1);
+        let improved = plans
+            .into_iter()
+            .map(|plan| search::improve(&mut model, self.greedy.steps(), plan, share));
+        improved
+            .min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()))
+            .expect("there is always a first aim")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::splitmix;
+    use crate::schema::{Field, MatchKind};
+
+    /// Rules of random bits under the mask that `make` chooses, best first.
+    fn outlines(count: usize, make: impl Fn(u64) -> u64) -> Vec<Outline<2>> {
+        let mut state = 3;
+        let mut one = |rank| {
+            let mask = make(splitmix(&mut state));
+            Outline {
+                value: [splitmix(&mut state) & mask, 0],
+                mask: [mask, 0],
+                rank,
+            }
+        };
+        (0..count as u64).map(&mut one).collect()
+    }
+
+    fn learner() -> Learner<2> {
+        Learner::new(&Schema::ipv4_5tuple(), 2, 32)
+    }
+
+    fn plan(rules: &[Outline<2>]) -> Plan<2> {
+        learner().plan(Level::Root, rules.len(), |index| rules[index])
+    }
+
+    const SOURCE: u64 = 0xffff_ffff << 32;
+    const DESTINATION: u64 = 0xffff_ffff;
+
+    #[test]
+    fn exact_rules_are_spread_over_small_buckets_of_one_table() {
+        let rules = outlines(10_000, |_| u64::MAX);
+        let plan = plan(&rules);
+        let [mask] = plan.masks[..] else {
+            panic!("{} tables", plan.masks.len());
+        };
+        let bits = mask[0].count_ones();
+        assert!((9..=30).contains(&bits), "{bits} bits for 10,000 rules");
+        assert!((0.99..1.01).contains(&plan.cost.probes));
+        assert!(plan.cost.compares < 1.1, "{:?}", plan.cost);
+    }
+
+    #[test]
+    fn two_kinds_of_rules_that_share_no_bit_get_two_tables() {
+        let rules = outlines(4000, |random| match random % 2 {
+            0 => SOURCE,
+            _ => DESTINATION,
+        });
+        let plan = plan(&rules);
+        assert_eq!(plan.masks.len(), 2, "{:?}", plan.masks);
+        for kind in [SOURCE, DESTINATION] {
+            let of_kind = |mask: &[u64; 2]| mask[0] & !kind == 0 && mask[1] == 0;
+            assert!(plan.masks.iter().any(of_kind), "{:?}", plan.masks);
+        }
+        assert!((1.9..2.01).contains(&plan.cost.probes), "{:?}", plan.cost);
+    }
+
+    #[test]
+    fn a_table_of_bad_ranks_is_free() {
+        // The same kinds, but all rules of one are better than all of the other.
+        let mut rules = outlines(4000, |random| match random % 2 {
+            0 => SOURCE,
+            _ => DESTINATION,
+        });
+        rules.sort_by_key(|rule| rule.mask[0] == SOURCE);
+        for (rule, rank) in rules.iter_mut().zip(0..) {
+            rule.rank = rank;
+        }
+        let probes = plan(&rules).cost.probes;
+        assert!((1.4..1.6).contains(&probes), "{probes} probes");
+    }
+
+    #[test]
+    fn rules_that_no_bit_tells_apart_have_no_mask() {
+        let mut alike = outlines(100, |_| 0xff);
+        for rule in &mut alike {
+            rule.value[0] = 7;
+        }
+        assert_eq!(plan(&alike).masks, Vec::<[u64; 2]>::new());
+        assert_eq!(plan(&outlines(100, |_| 0)).masks, Vec::<[u64; 2]>::new());
+        assert_eq!(plan(&[]).masks, Vec::<[u64; 2]>::new());
+        assert_eq!(plan(&[]).cost, Cost::default());
+    }
+
+    /// Prefixes of two fields, long and short, as rules have them.
+    fn mixed(count: usize) -> Vec<Outline<2>> {
+        let prefix = |random: u64| match random % 5 {
+            0 => 0,
+            1 => 0xff00_0000,
+            2 | 3 => 0xffff_ff00,
+            _ => 0xffff_ffff_u64,
+        };
+        outlines(count, |random| prefix(random) | prefix(random / 5) << 32)
+    }
+
+    #[test]
+    fn a_plan_is_never_worse_than_the_greedy_one() {
+        let (mut greedy_sum, mut best_sum) = (0.0, 0.0);
+        for count in [40, 300, 3000, 30_000] {
+            let rules = mixed(count);
+            let learner = learner();
+            for level in [Level::Root, Level::Nested] {
+                let effort = Effort::of(level, count);
+                let plan =
+                    |effort: &Effort| learner.plan_with(effort, level, count, |index| rules[index]);
+                let greedy = plan(&Effort {
+                    starts: 1,
+                    work: 0,
+                    ..effort
+                });
+                let best = plan(&effort);
+                assert!(best.cost.total() <= greedy.cost.total(), "{count} rules");
+                greedy_sum += greedy.cost.total();
+                best_sum += best.cost.total();
+            }
+        }
+        assert!(best_sum < greedy_sum, "the search finds nothing");
+    }
+
+    #[test]
+    fn plans_are_a_function_of_the_rules() {
+        let rules = mixed(3000);
+        assert_eq!(plan(&rules), plan(&rules));
+    }
+
+    #[test]
+    fn every_shape_of_key_has_a_plan() {
+        let schema = |count: usize, width, kind| {
+            let field = |number| Field::new(&format!("field{number}"), width, kind);
+            Schema::new("shape", (0..count).map(field).collect()).unwrap()
+        };
+        let mut state = 1;
+        let bit = schema(1, 1, MatchKind::Exact);
+        let rules: Vec<Outline<1>> = (0..100)
+            .map(|rank| Outline {
+                value: [splitmix(&mut state) & 1],
+                mask: [1],
+                rank,
+            })
+            .collect();
+        let plan = Learner::new(&bit, 2, 32).plan(Level::Root, 100, |index| rules[index]);
+        assert!(plan.masks.len() <= 1);
+
+        let wide = schema(32, 32, MatchKind::Ternary);
+        let rules: Vec<Outline<16>> = (0..2000_usize)
+            .map(|index| {
+                let mask = std::array::from_fn(|word| match word == index % 16 {
+                    true => u64::MAX,
+                    false => 0,
+                });
+                Outline {
+                    value: mask.map(|mask| splitmix(&mut state) & mask),
+                    mask,
+                    rank: index as u64,
+                }
+            })
+            .collect();
+        let plan = Learner::new(&wide, 2, 32).plan(Level::Root, 2000, |index| rules[index]);
+        assert_eq!(plan.masks.len(), 16);
+        let mut seen = [false; 16];
+        for mask in &plan.masks {
+            for (seen, &word) in seen.iter_mut().zip(mask) {
+                *seen |= word != 0;
+            }
+        }
+        assert_eq!(seen, [true; 16], "one table for each kind");
+    }
+}

@@ -1,0 +1,210 @@
+//! Making a plan better.
+//!
+//! # Idea
+//! Try a change; keep it if lookups get cheaper:
+//! ```text
+//! repeat until nothing helps or the work is spent:
+//!     drop      a table: its rules go to later ones, or are scanned
+//!     merge     two tables: the bits that both look at, or all that their rules have
+//!     reorder   a table takes its rules earlier or later
+//!     absorb    the bits that a common kind of rules lacks leave a table
+//!     add       a step of bits to a table
+//!     remove    a step of bits from a table
+//! ```
+//! Changes of whole tables come first: they save the most, and bits are fitted
+//! to the tables that remain. Where the search ends, no single change helps.
+//!
+//! # Cost
+//! Bounded by the rules and headers that the model looks at.
+
+use super::cost::Model;
+use super::greedy::telling_bits;
+use super::{Plan, lacks};
+
+/// Kinds that a table tries to absorb: those of the most rules.
+const ABSORBED: usize = 8;
+
+/// Improves a plan with at most that much work.
+pub(super) fn improve<const W: usize>(
+    model: &mut Model<'_, W>,
+    steps: &[[u64; W]],
+    plan: Plan<W>,
+    work: usize,
+) -> Plan<W> {
+    let mut search = Search {
+        end: model.work.saturating_add(work),
+        model,
+        steps,
+        plan,
+        changed: true,
+    };
+    search.descend();
+    search.plan
+}
+
+struct Search<'a, 'b, const W: usize> {
+    model: &'a mut Model<'b, W>,
+    steps: &'a [[u64; W]],
+    plan: Plan<W>,
+    changed: bool,
+    /// The model's work beyond which the search ends.
+    end: usize,
+}
+
+impl<const W: usize> Search<'_, '_, W> {
+    /// Changes what helps until nothing does.
+    fn descend(&mut self) {
+        self.changed = true;
+        while self.changed && !self.is_over() {
+            self.changed = false;
+            self.drop_tables();
+            self.merge_tables();
+            self.reorder_tables();
+            self.absorb_kinds();
+            self.add_bits();
+            self.remove_bits();
+        }
+    }
+
+    /// The bits that all rules of two tables have.
+    fn common(&mut self, first: usize, second: usize) -> [u64; W] {
+        let kinds = self.model.kinds_of(&self.plan.masks, first, second);
+        kinds.fold([u64::MAX; W], |common, mask| {
+            std::array::from_fn(|word| common[word] & mask[word])
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        self.model.work >= self.end
+    }
+
+    /// Takes the masks if they are cheaper.
+    fn try_masks(&mut self, masks: Vec<[u64; W]>) -> bool {
+        if self.is_over() {
+            return false;
+        }
+        // Less by more than rounding, so that the search ends.
+        let bound = self.plan.cost.total() * (1.0 - 1e-9);
+        let Some(cost) = self.model.cost_below(&masks, bound) else {
+            return false;
+        };
+        self.plan = Plan { masks, cost };
+        self.changed = true;
+        true
+    }
+
+    /// Takes another mask for a table, if that is cheaper.
+    fn try_mask(&mut self, table: usize, mask: [u64; W]) -> bool {
+        if mask == [0; W] || mask == self.plan.masks[table] {
+            return false;
+        }
+        let mut masks = self.plan.masks.clone();
+        masks[table] = mask;
+        self.try_masks(masks)
+    }
+
+    fn drop_tables(&mut self) {
+        let mut table = 0;
+        while table < self.plan.masks.len() {
+            let mut masks = self.plan.masks.clone();
+            masks.remove(table);
+            if !self.try_masks(masks) {
+                table += 1;
+            }
+        }
+    }
+
+    fn merge_tables(&mut self) {
+        let mut first = 0;
+        while first < self.plan.masks.len() {
+            let mut second = first + 1;
+            while second < self.plan.masks.len() {
+                let masks = &self.plan.masks;
+                let both = std::array::from_fn(|word| masks[first][word] & masks[second][word]);
+                let common = self.common(first, second);
+                let mut merged = false;
+                for mask in [both, common] {
+                    for (kept, gone) in [(first, second), (second, first)] {
+                        if mask != [0; W] && !merged {
+                            let mut masks = self.plan.masks.clone();
+                            masks[kept] = mask;
+                            masks.remove(gone);
+                            merged = self.try_masks(masks);
+                        }
+                    }
+                }
+                if !merged {
+                    second += 1;
+                }
+            }
+            first += 1;
+        }
+    }
+
+    fn reorder_tables(&mut self) {
+        for from in 0..self.plan.masks.len() {
+            for to in 0..self.plan.masks.len() {
+                if from != to {
+                    let mut masks = self.plan.masks.clone();
+                    let mask = masks.remove(from);
+                    masks.insert(to, mask);
+                    self.try_masks(masks);
+                }
+            }
+        }
+    }
+
+    /// Lets tables serve a kind of rules that they do not.
+    fn absorb_kinds(&mut self) {
+        for table in 0..self.plan.masks.len() {
+            let mask = self.plan.masks[table];
+            let mut lacking: Vec<([u64; W], usize)> = Vec::new();
+            for kind in &self.model.sample.kinds {
+                if lacks(&kind.mask, &mask) != 0 {
+                    let left = std::array::from_fn(|word| mask[word] & kind.mask[word]);
+                    lacking.push((left, kind.rules));
+                }
+            }
+            lacking.sort_unstable();
+            lacking.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                if same {
+                    kept.1 += next.1;
+                }
+                same
+            });
+            lacking.sort_by_key(|&(_, rules)| std::cmp::Reverse(rules));
+            for (left, _) in lacking.into_iter().take(ABSORBED) {
+                self.try_mask(table, left);
+            }
+        }
+    }
+
+    fn add_bits(&mut self) {
+        for table in 0..self.plan.masks.len() {
+            let common = self.common(table, table);
+            if common != [u64::MAX; W] {
+                self.try_mask(table, common);
+            }
+            let mask = self.plan.masks[table];
+            let rules = self.model.sample.rules.iter().map(|drawn| &drawn.rule);
+            let telling = telling_bits(rules.filter(|rule| lacks(&rule.mask, &mask) == 0));
+            for step in self.steps {
+                let mask = self.plan.masks[table];
+                let tells = (0..W).any(|word| step[word] & telling[word] & !mask[word] != 0);
+                if tells {
+                    self.try_mask(table, std::array::from_fn(|word| mask[word] | step[word]));
+                }
+            }
+        }
+    }
+
+    fn remove_bits(&mut self) {
+        for table in 0..self.plan.masks.len() {
+            for step in self.steps {
+                let mask = self.plan.masks[table];
+                self.try_mask(table, std::array::from_fn(|word| mask[word] & !step[word]));
+            }
+        }
+    }
+}
