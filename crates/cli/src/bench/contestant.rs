@@ -46,7 +46,8 @@ impl Contestant for Engine<'_> {
 
     fn contradictions(&mut self, winners: &[Winner]) -> usize {
         let part = |part| self.classifier.part(part);
-        verify::contradictions(part, self.trace, winners, &mut self.scratch)
+        let singles = verify::SINGLES;
+        verify::contradictions(part, self.trace, winners, singles, &mut self.scratch)
     }
 }
 

@@ -12,6 +12,7 @@ use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, S
 
 mod contestant;
 mod generated;
+pub(crate) mod hostile;
 mod latency;
 mod measure;
 mod mixed;
@@ -221,7 +222,9 @@ fn measure_updates(
                 let winners = verify::answers(&run.classifier, trace);
                 let wrong = verify::wrong_answers(&last, trace, &[&winners], None, SCANNED_RULES);
                 let part = |part| run.classifier.part(part);
-                let differing = verify::contradictions(part, trace, &winners, &mut Scratch::new());
+                let mut scratch = Scratch::new();
+                let differing =
+                    verify::contradictions(part, trace, &winners, verify::SINGLES, &mut scratch);
                 updated.wrong += wrong[0] + differing;
             }
         }

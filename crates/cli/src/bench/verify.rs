@@ -12,7 +12,7 @@ use classyard::{BATCH, Classifier, Policy, PolicyClassifier, PolicyTrace, Scratc
 pub(crate) const SCANNED_RULES: usize = 400_000_000;
 
 /// Headers looked up one by one, and with a mask, to compare with the batch.
-const SINGLES: usize = 20_000;
+pub(crate) const SINGLES: usize = 20_000;
 
 /// The answers of an engine for a trace.
 pub(crate) fn answers(classifier: &PolicyClassifier, trace: &PolicyTrace) -> Vec<Winner> {
@@ -51,14 +51,16 @@ pub(crate) fn wrong_answers(
     wrong
 }
 
-/// How many single or masked lookups of a sample differ from these answers.
+/// How many single or masked lookups of a sample, of about `singles` headers,
+/// differ from these answers.
 pub(crate) fn contradictions<'a>(
     classifier: impl Fn(PartId) -> &'a dyn Classifier,
     trace: &PolicyTrace,
     winners: &[Winner],
+    singles: usize,
     scratch: &mut Scratch,
 ) -> usize {
-    let stride = (trace.len() / SINGLES).max(1);
+    let stride = (trace.len() / singles).max(1);
     let mut differing = 0;
     for (index, (part, key)) in trace.iter().enumerate().step_by(stride) {
         let classifier = classifier(part);

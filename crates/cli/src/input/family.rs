@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use classyard_workload::diagnostic::ReadOptions;
-use classyard_workload::generate::{Family, Profile, SeedFile};
+use classyard_workload::generate::{Family, Hostile, Profile, SeedFile};
 
 use super::{did_you_mean, read_text, source_name};
 use crate::failure::Failure;
@@ -83,4 +83,38 @@ pub(crate) fn seed_file(path: &Path, skip_bad: bool, talk: Talk) -> Result<Arc<P
     let profile = Profile::from_seed_file(&name, &loaded.value)
         .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
     Ok(Arc::new(profile))
+}
+
+/// Reads the name of a hostile rule set, for the argument parser.
+pub(crate) fn hostile(name: &str) -> Result<Hostile, String> {
+    let names = || Hostile::ALL.into_iter().map(Hostile::name);
+    Hostile::named(name).ok_or_else(|| {
+        let hint = did_you_mean(name, names());
+        let known: Vec<&str> = names().collect();
+        format!(
+            "there is no such hostile rule set{hint}; there are {}",
+            known.join(", ")
+        )
+    })
+}
+
+/// The hostile rule sets of these names; `all` for all of them.
+pub(crate) fn hostile_sets(names: &[String]) -> Result<Vec<Hostile>, Failure> {
+    let mut sets = Vec::new();
+    for name in names {
+        if name == "all" {
+            sets.extend(Hostile::ALL);
+        } else {
+            let set =
+                hostile(name).map_err(|error| Failure::usage(format!("`{name}`: {error}")))?;
+            sets.push(set);
+        }
+    }
+    let mut seen = Vec::new();
+    sets.retain(|set| {
+        let new = !seen.contains(set);
+        seen.push(*set);
+        new
+    });
+    Ok(sets)
 }

@@ -9,6 +9,7 @@ mod classify;
 mod convert;
 mod explain;
 mod generate;
+mod hostile;
 mod inspect;
 mod manners;
 mod mixed;

@@ -35,6 +35,8 @@ pub(crate) struct Probed<'a, const W: usize> {
     pub(crate) best: Winner,
     /// Whether slots may hold nested nodes.
     pub(crate) nested: bool,
+    /// Whether to ask for slots that are far before reading them.
+    pub(crate) ahead: bool,
 }
 
 /// What some keys found, by what is to be done with it.
@@ -157,7 +159,7 @@ pub(crate) fn probe<const W: usize>(
     match isa {
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512(proof) => {
-            if table.slots.len() > NEAR {
+            if table.ahead && table.slots.len() > NEAR {
                 x86::ask(proof, table, keys);
             }
             x86::probe(proof, table, keys, found);
@@ -187,7 +189,9 @@ fn probe_scalar<const W: usize>(table: &Probed<'_, W>, keys: &Pending<W>, found:
     let mut count = 0;
     for (key, winner) in (0..=u8::MAX).zip(keys.winners()) {
         let hash = hash(table, keys, usize::from(key));
-        prefetch(&table.slots[slot_of(hash, table.shift)]);
+        if table.ahead {
+            prefetch(&table.slots[slot_of(hash, table.shift)]);
+        }
         hashes[count] = hash;
         active[count] = key;
         count += usize::from(table.best.beats(*winner));
@@ -371,6 +375,7 @@ mod tests {
                 slots: &slots,
                 best: Winner::from_rank(500),
                 nested: bits != 7,
+                ahead: bits != 1,
             };
             for len in (0..=2 * 8 + 1).chain([BATCH - 1, BATCH]) {
                 let rows: Vec<[u64; 2]> = (0..len)

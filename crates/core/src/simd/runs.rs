@@ -29,6 +29,7 @@
 use super::pending::Keys;
 use super::probe::Hit;
 use super::{Isa, prefetch_at};
+use crate::classifier::BATCH;
 use crate::rule::Winner;
 
 /// Runs of at most this many rules are short.
@@ -40,10 +41,17 @@ pub(crate) struct Hits<'a> {
     pub(crate) hits: &'a [Hit],
     /// No run has more than [`SHORT`] rules.
     pub(crate) short: bool,
+    /// How many hits ahead the first lines of a run are asked for: [`AHEAD`], or
+    /// [`NEVER`].
+    pub(crate) ahead: usize,
 }
 
-/// How many hits ahead the first lines of a run are asked for.
-const AHEAD: usize = 12;
+/// Far enough ahead for memory to answer, with all of it still in a near cache
+/// when its turn comes.
+pub(crate) const AHEAD: usize = 12;
+
+/// Not ahead at all.
+pub(crate) const NEVER: usize = 0;
 
 /// Words of a cache line.
 const LINE: usize = 8;
@@ -59,11 +67,17 @@ impl Hits<'_> {
             prefetch_at(words, hit.start());
             prefetch_at(words, hit.start() + LINE);
         };
-        for &hit in self.hits.iter().take(AHEAD) {
+        for &hit in self.hits.iter().take(self.ahead) {
             ask(hit);
         }
+        // Beyond the end there is nothing to ask for.
+        let ahead = if self.ahead == NEVER {
+            BATCH
+        } else {
+            self.ahead
+        };
         self.hits.iter().enumerate().map(move |(number, &hit)| {
-            if let Some(&coming) = self.hits.get(number + AHEAD) {
+            if let Some(&coming) = self.hits.get(number + ahead) {
                 ask(coming);
             }
             let len = hit.len();
@@ -520,6 +534,7 @@ mod tests {
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4].map(|key| Hit::new(3 << 32 | len as u64, key)),
                     short: len <= SHORT,
+                    ahead: [NEVER, 1, AHEAD][round % 3],
                 };
                 // Some refuse every other rule, some begin with a candidate.
                 let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; 2]| {

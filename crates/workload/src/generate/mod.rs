@@ -7,6 +7,7 @@
 //! | [`Family::Dual`] | both in one policy | the same, mixed by a share |
 //! | [`Family::OpenFlow15`] | `openflow15` | ratios of distinct values, [DEC14] Table III |
 //! | [`Family::Schema`] | any schema | wildcards and overlap by probability |
+//! | [`Family::Hostile`] | `ipv4-5tuple` | what is hard for classifiers, see [`hostile`] |
 //!
 //! Profiles come from three places: twelve are built in ([`Profile::BUILT_IN`]),
 //! others are read from TOML ([`Profile::from_toml`]) or from ClassBench's
@@ -25,7 +26,8 @@
 //!
 //! # What is promised
 //! * The same recipe gives the same policy on every machine.
-//! * No two rules match the same headers field by field.
+//! * No two rules match the same headers field by field, but for
+//!   [`Hostile::Alike`].
 //! * The policy has exactly the number of rules that was asked for. When the
 //!   family does not have as many distinct rules, that is an error which says
 //!   how many there are ([`GenerateError::TooFew`]), unless the recipe accepts
@@ -46,6 +48,7 @@ use thiserror::Error;
 pub mod compare;
 pub(crate) mod draw;
 mod five_tuple;
+pub mod hostile;
 mod lengths;
 pub mod openflow;
 pub mod profile;
@@ -53,6 +56,7 @@ pub mod random;
 pub mod seed_file;
 mod trie;
 
+pub use hostile::Hostile;
 pub use openflow::OpenFlowRules;
 pub use profile::{Profile, ProfileError, ProfileParts};
 pub use random::RandomRules;
@@ -113,6 +117,8 @@ pub enum Family {
     OpenFlow15(Box<OpenFlowRules>),
     /// Any schema.
     Schema(Arc<Schema>, RandomRules),
+    /// IPv4 five-tuples that are hard for classifiers.
+    Hostile(Hostile),
 }
 
 /// How many rules and which; ClassBench's parameters.
@@ -265,6 +271,10 @@ pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, 
             let draft = rules.generate(schema, config, progress)?;
             let matches = draft.iter().map(|rule| rule.fields());
             pack(recipe, schema, matches, progress)?
+        }
+        Family::Hostile(set) => {
+            let matches = set.generate(config, progress)?;
+            pack(recipe, &Schema::ipv4_5tuple(), matches, progress)?
         }
     };
     if policy.len() < config.rules && !recipe.accept_fewer {

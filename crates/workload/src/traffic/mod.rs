@@ -8,6 +8,8 @@
 //! | [`TrafficRecipe::Corners`] | each field at its ends and one step outside | – |
 //! | [`TrafficRecipe::Misses`] | headers that no rule matches | – |
 //! | [`TrafficRecipe::Random`] | any header, all equally likely | – |
+//! | [`TrafficRecipe::OneBucket`] | points of the rule whose lookup is the most work | – |
+//! | [`TrafficRecipe::Worst`] | headers whose lookup is the most work | – |
 //!
 //! ```
 //! use classyard::NoProgress;
@@ -23,17 +25,21 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The same recipe for the same policy gives the same trace on every machine.
+//! The same recipe for the same policy gives the same trace on every machine; the
+//! last two, for the same engine.
 //!
 //! # References
 //! [TM19] §IV.A and §V.A; D. E. Taylor and J. S. Turner, ClassBench, 2007, §VI.
 
 use classyard::policy::PartId;
-use classyard::{FieldId, MatchKind, Policy, PolicyClassifier, PolicyTrace, Progress, RuleRef};
+use classyard::{
+    FieldId, MatchKind, Policy, PolicyClassifier, PolicyTrace, Progress, RuleRef, Schema,
+};
 use thiserror::Error;
 
 mod flows;
 mod misses;
+pub mod worst;
 
 pub use flows::{FlowModel, Gap, Size, Train};
 
@@ -73,7 +79,21 @@ pub enum TrafficRecipe {
     },
     /// Uniformly random headers.
     Random,
+    /// All headers go where a lookup is the most work for an engine: points of
+    /// the one rule whose lookup is the costliest. Needs the classifier.
+    OneBucket {
+        /// Headers among which the costliest is looked for.
+        candidates: usize,
+    },
+    /// Headers that are the most work for an engine. Needs the classifier.
+    Worst {
+        /// Headers of which the costliest are kept, one in 64.
+        candidates: usize,
+    },
 }
+
+/// Candidates for the costliest headers, where nobody says otherwise.
+pub const CANDIDATES: usize = 20_000;
 
 impl TrafficRecipe {
     /// ClassBench's traces: corners of rules in short bursts.
@@ -133,6 +153,9 @@ pub enum TrafficError {
     /// The recipe is about rules, and there are none.
     #[error("the policy has no rules to make headers from; random headers need none")]
     NoRules,
+    /// The recipe is about an engine, and there is no classifier.
+    #[error("headers that are hard for an engine need a classifier of that engine")]
+    NoClassifier,
     /// Misses are wanted where every header matches.
     #[error(
         "rule {rule} matches every header, so there is none that no rule matches; take it out to \
@@ -189,12 +212,14 @@ const STAGE: &str = "making headers";
 /// Makes headers for a policy.
 ///
 /// A classifier of the same policy makes the search for misses fast; without
-/// one the rules are scanned. The other recipes do not need it.
+/// one the rules are scanned. [`TrafficRecipe::OneBucket`] and
+/// [`TrafficRecipe::Worst`] look for what is hard for it. The other recipes do
+/// not need it.
 ///
 /// # Errors
 /// [`TrafficError`] when a parameter is out of bounds, the policy has no rules
-/// that the recipe could start from, there are no misses, or the observer asks
-/// to stop.
+/// that the recipe could start from, there are no misses, there is no
+/// classifier where one is needed, or the observer asks to stop.
 ///
 /// # Panics
 /// When the classifier has not the policy's parts.
@@ -252,6 +277,26 @@ pub fn traffic(
         }
         &TrafficRecipe::Misses { tries } => {
             misses::make(&mut maker, tries, config.headers, classifier, &mut steps)?;
+        }
+        &TrafficRecipe::OneBucket { candidates } => {
+            let classifier = classifier.ok_or(TrafficError::NoClassifier)?;
+            worst::one_bucket(
+                &mut maker,
+                candidates,
+                config.headers,
+                classifier,
+                &mut steps,
+            )?;
+        }
+        &TrafficRecipe::Worst { candidates } => {
+            let classifier = classifier.ok_or(TrafficError::NoClassifier)?;
+            worst::make(
+                &mut maker,
+                candidates,
+                config.headers,
+                classifier,
+                &mut steps,
+            )?;
         }
         TrafficRecipe::Random => {
             let parts: Vec<PartId> = policy.part_ids().collect();
@@ -426,12 +471,16 @@ impl<'a> Maker<'a> {
     fn flow_header(&mut self) -> (PartId, Box<[u64]>) {
         let (part, rule) = self.rule();
         self.point(&rule);
-        let schema = rule.schema();
+        (part, self.key(rule.schema()))
+    }
+
+    /// The header at hand as a key.
+    fn key(&self, schema: &Schema) -> Box<[u64]> {
         let mut key = vec![0; schema.key_words()];
         for (id, &value) in schema.field_ids().zip(&self.values) {
             schema.placement(id).set(&mut key, value);
         }
-        (part, key.into_boxed_slice())
+        key.into_boxed_slice()
     }
 
     fn push_flow(&mut self, headers: &FlowHeaders, flow: usize) {

@@ -309,3 +309,35 @@ fn corners_stand_inside_and_just_outside() {
     let hits = hits(&policy, &made);
     assert!((500..900).contains(&hits), "{hits}");
 }
+
+#[test]
+fn the_worst_headers_are_more_work_than_others() {
+    let family = Family::Hostile(crate::generate::Hostile::Nests);
+    let policy = generate(&Recipe::new(family, 2000, 1), &mut NoProgress).unwrap();
+    let config = TrafficConfig {
+        headers: 500,
+        seed: 4,
+    };
+    for engine in classyard::EngineSpec::all() {
+        let limits = classyard::Limits::default();
+        let classifier = policy.build(&engine, &limits, &mut NoProgress).unwrap();
+        let mean = |recipe: &TrafficRecipe| {
+            let made = traffic(&policy, recipe, &config, Some(&classifier), &mut NoProgress);
+            let trace = made.unwrap().trace;
+            assert_eq!(trace.len(), 500);
+            let cost = |(part, key)| worst::cost(&classifier.part(part).trace(key));
+            trace.iter().map(cost).sum::<usize>() / 500
+        };
+        let usual = mean(&TrafficRecipe::uniform());
+        for recipe in [
+            TrafficRecipe::Worst { candidates: 1000 },
+            TrafficRecipe::OneBucket { candidates: 1000 },
+        ] {
+            let worst = mean(&recipe);
+            assert!(worst > usual, "{engine} {recipe:?}: {worst} and {usual}");
+        }
+    }
+    let recipe = TrafficRecipe::Worst { candidates: 10 };
+    let made = traffic(&policy, &recipe, &config, None, &mut NoProgress);
+    assert_eq!(made, Err(TrafficError::NoClassifier));
+}

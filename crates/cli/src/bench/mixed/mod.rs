@@ -270,7 +270,7 @@ impl Bench<'_> {
         let winners: Vec<Winner> = winners.collect();
         let wrong = verify::wrong_answers(&rules, self.trace, &[&winners], None, COMPARISONS);
         let part = |part| guard.classifier(part);
-        wrong[0] + verify::contradictions(part, self.trace, &winners, &mut scratch)
+        wrong[0] + verify::contradictions(part, self.trace, &winners, verify::SINGLES, &mut scratch)
     }
 }
 

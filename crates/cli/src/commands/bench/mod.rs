@@ -9,6 +9,7 @@ use classyard_workload::formats::read_trace;
 use classyard_workload::generate::{Family, Profile};
 use serde::Serialize;
 
+use crate::bench::hostile::Kind as HostileTraffic;
 use crate::bench::{
     self, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Subject, generated_policy, generated_trace,
 };
@@ -20,6 +21,7 @@ use crate::input::{count, engine, read_text, source_name};
 use crate::output::{OutputArgs, Report, csv};
 use crate::talk::Talk;
 
+mod hostile;
 mod mixed;
 
 use mixed::MixedArgs;
@@ -38,6 +40,8 @@ Examples:
   classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
   classyard bench --profiles acl1,fw1,ipc1 --sizes 64k -e forest,tuplemerge --mixed
   classyard bench -r acl.rules -e tuplemerge --mixed 0,5k,max --transaction 20 --seconds 5
+  classyard bench --hostile all --sizes 10k -e forest,tuplemerge
+      rules, traffic and updates that are hard for engines
 
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
@@ -50,7 +54,10 @@ With --mixed: one object for each set, engine and rate with set, engine, rules, 
 target_updates_per_second, transaction, updates_per_second, updates_per_cpu_second,
 lookups_per_second, lookups_per_cpu_second, batch_seconds, apply_seconds, publish_seconds,
 visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share, reader_processor,
-writer_processor, checked_batches and wrong.")]
+writer_processor, checked_batches and wrong.
+
+JSON with --hostile: lookups and updates, each a list of objects for engines and sets; ratios
+divide by the geometric mean of the friendly sets of that size.")]
 pub(crate) struct Args {
     /// Rules to measure with; without them, generated ones
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -107,9 +114,33 @@ pub(crate) struct Args {
     )]
     family: FamilyName,
 
-    /// Headers to draw from the rules
-    #[arg(long, value_parser = count, default_value = "1M", value_name = "COUNT")]
-    headers: usize,
+    /// Measure the worst cases instead: hostile rules (overlapping, ranges,
+    /// wildcards, nests, alike, one-bucket, corners, or all), hostile traffic
+    /// and single updates, each beside the friendly case, the profiles
+    #[arg(
+        long,
+        value_delimiter = ',',
+        conflicts_with_all = ["rules", "family", "peers", "updates"],
+        value_name = "NAMES",
+        help_heading = "Worst cases"
+    )]
+    hostile: Vec<String>,
+
+    /// The headers for hostile rules
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_values = ["classbench", "corners", "miss", "one-bucket", "worst"],
+        requires = "hostile",
+        value_name = "KINDS",
+        help_heading = "Worst cases"
+    )]
+    traffic: Vec<HostileTraffic>,
+
+    /// Headers to draw from the rules (default 1M, 20k with --hostile)
+    #[arg(long, value_parser = count, value_name = "COUNT")]
+    headers: Option<usize>,
 
     /// Where random numbers begin
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
@@ -158,10 +189,11 @@ pub(crate) struct Args {
     #[arg(long)]
     updates: bool,
 
-    /// Insertions, and as many deletions, in the list; with --mixed as many
-    /// modifications as well, and the list is undone and done again
-    #[arg(long, value_parser = count, default_value_t = PAPER_CHANGES, value_name = "COUNT")]
-    changes: usize,
+    /// Insertions, and as many deletions, in the list (default 500k, as many
+    /// as rules with --hostile); with --mixed as many modifications as well, and
+    /// the list is undone and done again
+    #[arg(long, value_parser = count, value_name = "COUNT")]
+    changes: Option<usize>,
 
     /// A smoke test: few headers and repeats; rates mean nothing, answers do
     #[arg(long)]
@@ -186,20 +218,17 @@ impl Args {
         }
     }
 
+    /// As many as asked for, of a smoke test no more than it needs.
+    fn limited(&self, count: usize) -> usize {
+        if self.quick { count.min(QUICK) } else { count }
+    }
+
     fn changes(&self) -> usize {
-        if self.quick {
-            self.changes.min(QUICK)
-        } else {
-            self.changes
-        }
+        self.limited(self.changes.unwrap_or(PAPER_CHANGES))
     }
 
     fn headers(&self) -> usize {
-        if self.quick {
-            self.headers.min(QUICK)
-        } else {
-            self.headers
-        }
+        self.limited(self.headers.unwrap_or(HEADERS))
     }
 }
 
@@ -217,10 +246,16 @@ impl Report for Results {
     }
 }
 
+/// Headers of a measurement.
+const HEADERS: usize = 1_000_000;
+
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     if let Some(rates) = &args.mixed.mixed {
         return mixed::run(args, rates, talk);
+    }
+    if !args.hostile.is_empty() {
+        return hostile::run(args, talk);
     }
     let plan = Plan {
         repeats: args.repeats(),
@@ -275,15 +310,19 @@ enum Source {
     Generated(Family, String, usize),
 }
 
+fn profile_names(args: &Args) -> Vec<&str> {
+    if args.profiles.iter().any(|name| name == "all") {
+        Profile::BUILT_IN.to_vec()
+    } else {
+        args.profiles.iter().map(String::as_str).collect()
+    }
+}
+
 fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
     if let Some(rules) = &args.rules {
         return Ok(vec![Source::File(rules.clone())]);
     }
-    let names: Vec<&str> = if args.profiles.iter().any(|name| name == "all") {
-        Profile::BUILT_IN.to_vec()
-    } else {
-        args.profiles.iter().map(String::as_str).collect()
-    };
+    let names = profile_names(args);
     let mut sources = Vec::new();
     for &size in &args.sizes {
         for &name in &names {

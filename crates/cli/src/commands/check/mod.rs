@@ -7,13 +7,13 @@ use classyard::policy::PartId;
 use classyard::{BATCH, ENGINES, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::formats::read_trace;
-use classyard_workload::generate::Recipe;
+use classyard_workload::generate::{Family, Recipe};
 use classyard_workload::kit::Subject;
 use classyard_workload::kit::collider::{self, CollisionReport, collide};
 use classyard_workload::kit::random::{Dice, SeededDice, draw_header};
 
 use crate::failure::Failure;
-use crate::input::family::{FamilyName, profile};
+use crate::input::family::{FamilyName, hostile_sets, profile};
 use crate::input::headers::{HeadersArgs, choice_of};
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine, read_text, source_name};
@@ -41,7 +41,9 @@ Examples:
   classyard check -r acl1_1k.txt --expected acl1_1k.expected --engines all
   classyard check --profiles all --sizes 1k,10k --families ipv4,ipv6,openflow15,dual \\
       --updates 100k
-  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --headers 1M")]
+  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --headers 1M
+  classyard check --hostile all --sizes 500 --updates 2k
+      rules that are hard for classifiers")]
 pub(crate) struct Args {
     /// The rules; - for standard input, gzip is unpacked
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -74,6 +76,17 @@ pub(crate) struct Args {
         help_heading = "Generated rules"
     )]
     profiles: Vec<String>,
+
+    /// Check rules that are hard for classifiers instead: overlapping, ranges,
+    /// wildcards, nests, alike, one-bucket, corners, or `all`
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        conflicts_with_all = ["rules", "capture", "trace", "expected", "profiles", "families"],
+        help_heading = "Generated rules"
+    )]
+    hostile: Vec<String>,
 
     /// The numbers of rules
     #[arg(
@@ -152,7 +165,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let mut report = CheckReport::new(&specs, args.seed, args.updates);
     let subjects = || specs.iter().cloned().map(Subject::from).collect::<Vec<_>>();
 
-    if args.profiles.is_empty() {
+    if args.profiles.is_empty() && args.hostile.is_empty() {
         let case = given(args, talk)?;
         report.push(check(args, &case, &subjects(), talk));
     }
@@ -398,6 +411,9 @@ struct Wanted {
 /// The sets of rules that were asked for.
 fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
     use classyard_workload::generate::Profile;
+    if !args.hostile.is_empty() {
+        return hostile_recipes(args);
+    }
     let mut names: Vec<&str> = args.profiles.iter().map(String::as_str).collect();
     if names.is_empty() || names.contains(&"all") {
         names.retain(|name| *name != "all");
@@ -429,6 +445,23 @@ fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
                     recipe,
                 });
             }
+        }
+    }
+    Ok(wanted)
+}
+
+/// The hostile sets that were asked for.
+fn hostile_recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
+    let mut wanted = Vec::new();
+    for &size in &args.sizes {
+        for set in hostile_sets(&args.hostile)? {
+            let mut recipe = Recipe::new(Family::Hostile(set), size, args.seed);
+            recipe.accept_fewer = true;
+            wanted.push(Wanted {
+                name: format!("hostile {} {size}", set.name()),
+                flags: format!("--hostile {} --sizes {size}", set.name()),
+                recipe,
+            });
         }
     }
     Ok(wanted)

@@ -8,11 +8,11 @@ use std::time::Instant;
 use classyard::Policy;
 use classyard_workload::formats::{RuleFormat, SchemaChoice, WriteError, write_policy};
 use classyard_workload::generate::{
-    Family, GenerateError, GeneratorConfig, OpenFlowRules, RandomRules, Recipe, generate,
+    Family, GenerateError, GeneratorConfig, Hostile, OpenFlowRules, RandomRules, Recipe, generate,
 };
 
 use crate::failure::Failure;
-use crate::input::family::{FamilyName, profile, seed_file};
+use crate::input::family::{FamilyName, hostile, profile, seed_file};
 use crate::input::rules::{rule_format, schema_choice};
 use crate::input::{count, is_dash};
 use crate::output::style::{counted, seconds};
@@ -35,6 +35,7 @@ Examples:
   classyard generate --profile acl1 --rules 10k --seed 7 -o acl1_10k.txt
   classyard generate --profile fw2 --family dual --rules 1k --to rules | less
   classyard generate --seed-file acl1_seed --rules 64k --smoothing 2 --address-scope 0.5
+  classyard generate --hostile nests --rules 10k -o nests_10k.txt
   classyard generate trace --rules acl1_10k.txt --kind zipf -n 1M -o acl1_10k.trace"
 )]
 pub(crate) struct Args {
@@ -52,6 +53,16 @@ pub(crate) struct Args {
     /// A schema for random rules instead: a built-in name or a TOML file
     #[arg(long, value_name = "SCHEMA", conflicts_with_all = ["profile", "seed_file", "family"])]
     schema: Option<String>,
+
+    /// Rules that are hard for classifiers instead: overlapping, ranges,
+    /// wildcards, nests, alike, one-bucket or corners
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = hostile,
+        conflicts_with_all = ["profile", "seed_file", "family", "schema"]
+    )]
+    hostile: Option<Hostile>,
 
     /// The number of rules: 500, 10k, 1M
     #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "1k")]
@@ -172,6 +183,9 @@ fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
             )),
         };
     }
+    if let Some(set) = args.hostile {
+        return Ok(Family::Hostile(set));
+    }
     if args.family == FamilyName::Openflow15 {
         if args.profile.is_some() || args.seed_file.is_some() {
             talk.warn("profiles describe five-tuples; openflow15 goes without");
@@ -186,10 +200,12 @@ fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
         (Some(name), _) => profile(name)?,
         (None, Some(path)) => seed_file(path, args.skip_bad, talk)?,
         (None, None) => {
-            return Err(Failure::usage("there is nothing to generate from").with_help(
-                "give --profile NAME, --seed-file FILE, --schema SCHEMA or --family openflow15; \
-                 --list-profiles lists the built-in profiles",
-            ));
+            return Err(
+                Failure::usage("there is nothing to generate from").with_help(
+                    "give --profile NAME, --seed-file FILE, --schema SCHEMA, --hostile NAME or \
+                 --family openflow15; --list-profiles lists the built-in profiles",
+                ),
+            );
         }
     };
     Ok(args.family.with(profile, args.ipv6_share))

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use classyard::{EngineSpec, Limits, Policy, PolicyTrace, RuleId, Scratch, Winner};
 use classyard_workload::formats::write_trace;
 use classyard_workload::traffic::{
-    FlowModel, Traffic, TrafficConfig, TrafficError, TrafficRecipe, traffic,
+    CANDIDATES, FlowModel, Traffic, TrafficConfig, TrafficError, TrafficRecipe, traffic,
 };
 
 use super::to_file;
 use crate::commands::convert;
+use crate::commands::engines::DEFAULT;
 use crate::failure::Failure;
-use crate::input::count;
 use crate::input::rules::RulesArgs;
+use crate::input::{count, engine};
 use crate::output::style::counted;
 use crate::talk::Talk;
 
@@ -28,7 +29,9 @@ Examples:
   classyard generate trace -r fw.rules --kind flows -n 100k -o fw.pcap
       flows over time, as packets with timestamps
   classyard generate trace -r fw.rules --kind corners -n 20k --expected -o fw.expected
-      with the right answers, for `classyard check --expected`")]
+      with the right answers, for `classyard check --expected`
+  classyard generate trace -r fw.rules --kind worst --engine forest -o fw.trace
+      the headers that are the most work for an engine")]
 pub(crate) struct Args {
     /// The rules; the embedded example if not given
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -73,6 +76,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count, default_value = "10k")]
     tries: usize,
 
+    /// one-bucket, worst: the engine that the headers are hard for
+    #[arg(long, value_name = "SPEC", value_parser = engine, default_value = DEFAULT)]
+    engine: EngineSpec,
+
+    /// one-bucket, worst: headers among which the hardest are looked for
+    #[arg(long, value_name = "N", value_parser = count, default_value_t = CANDIDATES)]
+    candidates: usize,
+
     /// Add the number of the rule that wins to each line, -1 for none
     #[arg(long, help_heading = "Output")]
     expected: bool,
@@ -107,6 +118,10 @@ enum Kind {
     Miss,
     /// Any header, all equally likely
     Random,
+    /// Points of the one rule whose lookup is the most work for an engine
+    OneBucket,
+    /// Headers whose lookup is the most work for an engine
+    Worst,
 }
 
 /// Runs the command.
@@ -130,14 +145,19 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         Kind::Corners => TrafficRecipe::Corners,
         Kind::Miss => TrafficRecipe::Misses { tries: args.tries },
         Kind::Random => TrafficRecipe::Random,
+        Kind::OneBucket => TrafficRecipe::OneBucket {
+            candidates: args.candidates,
+        },
+        Kind::Worst => TrafficRecipe::Worst {
+            candidates: args.candidates,
+        },
     };
     let config = TrafficConfig {
         headers: args.headers,
         seed: args.seed,
     };
     let mut progress = talk.progress();
-    let engine = EngineSpec::parse(crate::commands::engines::DEFAULT)?;
-    let classifier = policy.build(&engine, &Limits::default(), &mut progress)?;
+    let classifier = policy.build(&args.engine, &Limits::default(), &mut progress)?;
     let made = traffic(policy, &recipe, &config, Some(&classifier), &mut progress);
     drop(progress);
     let made = made.map_err(|error| {

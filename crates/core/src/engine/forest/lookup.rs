@@ -30,9 +30,26 @@ use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
 use crate::simd::pending::{Keys, OneKey, Pending};
 use crate::simd::probe::{Found, Hit, probe};
-use crate::simd::runs::{self, Hits, SHORT};
+use crate::simd::runs::{self, AHEAD, Hits, NEVER, SHORT};
 use crate::simd::{Isa, prefetch};
 use crate::unwildcard;
+
+/// By what means lookups are done. They change speed, never results.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Means {
+    /// Instructions for hashing keys and reading slots.
+    pub(super) probing: Isa,
+    /// Instructions for comparing keys with rules.
+    pub(super) comparing: Isa,
+    /// Whether to ask for memory ahead of its use.
+    pub(super) ahead: bool,
+}
+
+impl Means {
+    fn hits_ahead(self) -> usize {
+        if self.ahead { AHEAD } else { NEVER }
+    }
+}
 
 /// A key on its way to a table.
 #[derive(Clone, Copy, Debug)]
@@ -55,17 +72,17 @@ impl<const W: usize> Forest<W> {
     /// Improves the winners of a batch.
     pub(super) fn improve_batch(
         &self,
-        isa: Isa,
+        means: Means,
         keys: &[[u64; W]],
         winners: &mut [Winner],
         buffers: &mut Buffers<W>,
     ) {
         for (keys, winners) in keys.chunks(BATCH).zip(winners.chunks_mut(BATCH)) {
-            self.visit_root(isa, keys, winners, buffers);
+            self.visit_root(means, keys, winners, buffers);
             if !buffers.visits.is_empty() {
                 buffers.pending.fill(keys, winners);
                 while !buffers.visits.is_empty() {
-                    self.visit_nested(isa, buffers);
+                    self.visit_nested(means, buffers);
                 }
                 buffers.pending.hand_back(winners);
             }
@@ -74,7 +91,7 @@ impl<const W: usize> Forest<W> {
 
     fn visit_root(
         &self,
-        isa: Isa,
+        means: Means,
         keys: &[[u64; W]],
         winners: &mut [Winner],
         buffers: &mut Buffers<W>,
@@ -89,21 +106,26 @@ impl<const W: usize> Forest<W> {
         visits.clear();
         for number in self.chain(self.root) {
             let table = &self.tables[number.index()];
-            if !pending.narrow(isa, Winner::from_rank(table.best)) {
+            if !pending.narrow(means.probing, Winner::from_rank(table.best)) {
                 break;
             }
-            probe(isa, &table.probed(&self.secrets), pending, found);
+            probe(
+                means.probing,
+                &table.probed(&self.secrets, means.ahead),
+                pending,
+                found,
+            );
             visits.extend(found.nodes.hits().iter().map(|hit| Visit {
                 key: pending.origin(hit.key()),
                 table: TableNumber::from_slot(Slot::from_word(hit.slot())),
             }));
-            self.compare_found(isa, pending, found);
+            self.compare_found(means, pending, found);
         }
         pending.hand_back(winners);
     }
 
     /// One table of each nested node that is to be visited.
-    fn visit_nested(&self, isa: Isa, buffers: &mut Buffers<W>) {
+    fn visit_nested(&self, means: Means, buffers: &mut Buffers<W>) {
         let Buffers {
             pending,
             found,
@@ -113,8 +135,10 @@ impl<const W: usize> Forest<W> {
         } = buffers;
         coming.clear();
         slots.clear();
-        for visit in visits.iter() {
-            prefetch(&self.tables[visit.table.index()]);
+        if means.ahead {
+            for visit in visits.iter() {
+                prefetch(&self.tables[visit.table.index()]);
+            }
         }
         visits.retain(|visit| {
             let table = &self.tables[visit.table.index()];
@@ -122,7 +146,9 @@ impl<const W: usize> Forest<W> {
                 return false;
             }
             let hash = table.hash(&pending.key(visit.key), &self.secrets);
-            table.ask(hash);
+            if means.ahead {
+                table.ask(hash);
+            }
             slots.push((table.slot(hash), table.sign(hash)));
             if table.next != TableNumber::NONE {
                 coming.push(Visit {
@@ -148,47 +174,52 @@ impl<const W: usize> Forest<W> {
                     found.push_run(Hit::new(slot.word(), visit.key));
                 }
             }
-            self.compare_found(isa, pending, found);
+            self.compare_found(means, pending, found);
         }
         std::mem::swap(visits, coming);
     }
 
-    fn compare_found(&self, isa: Isa, pending: &mut Pending<W>, found: &Found) {
+    fn compare_found(&self, means: Means, pending: &mut Pending<W>, found: &Found) {
         for (list, short) in [(&found.short, true), (&found.long, false)] {
             let hits = Hits {
                 hits: list.hits(),
                 short,
+                ahead: means.hits_ahead(),
             };
-            self.compare(isa, pending, hits);
+            self.compare(means, pending, hits);
         }
     }
 
-    fn compare(&self, isa: Isa, keys: &mut impl Keys<W>, hits: Hits<'_>) {
+    fn compare(&self, means: Means, keys: &mut impl Keys<W>, hits: Hits<'_>) {
         let words = self.runs.words();
         let columns = self.shape.run_columns();
         if self.shape.has_odd_ranges() {
             let accept = |run: &[u64], len, rule, key: &[u64; W]| {
                 self.shape.odd_ranges_accept(run, len, rule, key)
             };
-            runs::improve::<W, true>(isa, words, columns, keys, hits, accept);
+            runs::improve::<W, true>(means.comparing, words, columns, keys, hits, accept);
         } else {
-            runs::improve::<W, false>(isa, words, columns, keys, hits, |_, _, _, _| true);
+            runs::improve::<W, false>(means.comparing, words, columns, keys, hits, |_, _, _, _| {
+                true
+            });
         }
     }
 
     /// Improves a candidate for one key.
-    pub(super) fn improve(&self, isa: Isa, key: &[u64; W], winner: Winner) -> Winner {
+    pub(super) fn improve(&self, means: Means, key: &[u64; W], winner: Winner) -> Winner {
         // The root's slots do not depend on each other: ask for all at once.
-        for number in self.chain(self.root) {
-            let table = &self.tables[number.index()];
-            table.ask(table.hash(key, &self.secrets));
+        if means.ahead {
+            for number in self.chain(self.root) {
+                let table = &self.tables[number.index()];
+                table.ask(table.hash(key, &self.secrets));
+            }
         }
         let mut one = OneKey { key, winner };
-        self.visit_one(isa, self.root, &mut one);
+        self.visit_one(means, self.root, &mut one);
         one.winner
     }
 
-    fn visit_one(&self, isa: Isa, first: TableNumber, one: &mut OneKey<'_, W>) {
+    fn visit_one(&self, means: Means, first: TableNumber, one: &mut OneKey<'_, W>) {
         for number in self.chain(first) {
             let table = &self.tables[number.index()];
             if !Winner::from_rank(table.best).beats(one.winner) {
@@ -201,13 +232,14 @@ impl<const W: usize> Forest<W> {
             }
             match slot.bucket() {
                 Bucket::Empty => {}
-                Bucket::Node(first) => self.visit_one(isa, first, one),
+                Bucket::Node(first) => self.visit_one(means, first, one),
                 Bucket::Run(_) => {
                     let hits = Hits {
                         hits: &[Hit::new(slot.word(), 0)],
                         short: usize::from(slot.length()) <= SHORT,
+                        ahead: means.hits_ahead(),
                     };
-                    self.compare(isa, one, hits);
+                    self.compare(means, one, hits);
                 }
             }
         }

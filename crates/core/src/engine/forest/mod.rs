@@ -40,7 +40,9 @@
 //! way; a run of `most` rules is split into a node when one more comes. A
 //! removal finds its run through `places`. A node of few rules becomes a run
 //! again, an empty table goes. Masks are not touched by updates, so a set that
-//! has changed a lot is worth learning again: [`rebuild`].
+//! has changed a lot is worth learning again: [`rebuild`]. Whatever is large,
+//! arrays that grow, gaps to be closed, bounds to be corrected, is done a few
+//! steps with each update ([`runs`], [`places`]).
 //!
 //! # Cost
 //! Lookup: a hash and a slot for each table that is visited, mostly one to
@@ -76,8 +78,10 @@ mod runs;
 mod shape;
 mod table;
 mod tree;
+mod units;
 
-use lookup::Buffers;
+use lookup::{Buffers, Means};
+use runs::MAX_RUN;
 use shape::RowShape;
 use table::TableNumber;
 use tree::{Forest, Settings};
@@ -106,6 +110,11 @@ pub(super) const ENGINE: Engine = Engine {
             help: "where hash functions begin; keep it secret from those who write rules \
                    (default 0)",
         },
+        EngineOption {
+            name: "without",
+            help: "go without an ingredient, to see what it is worth: masks, nests, pages, \
+                   vectors, blocks or prefetch (default nothing)",
+        },
     ],
     build,
 };
@@ -117,10 +126,17 @@ fn build(
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
     let number = |option, default, bounds| options.number(ENGINE.name, option, default, bounds);
+    let without = options.choice(ENGINE.name, "without", &Ingredient::NAMES)?;
+    let without = Ingredient::named(without);
     let settings = Settings {
         target: number("bucket", 2, 1..=64)?,
-        most: number("most", 32, 2..=64)?,
+        most: if without == Some(Ingredient::Nests) {
+            MAX_RUN
+        } else {
+            number("most", 32, 2..=64)?
+        },
         seed: number("seed", 0, 0..=usize::MAX)? as u64,
+        without,
     };
     let name = options.choice(ENGINE.name, "isa", &Isa::NAMES)?;
     let isa = Isa::named(name).ok_or_else(|| {
@@ -135,16 +151,28 @@ fn build(
             ),
         }
     })?;
+    let instead = |ingredient| {
+        if without == Some(ingredient) {
+            Isa::Scalar
+        } else {
+            isa
+        }
+    };
+    let means = Means {
+        probing: instead(Ingredient::Vectors),
+        comparing: instead(Ingredient::Blocks),
+        ahead: without != Some(Ingredient::Prefetch),
+    };
     build_for_width!(
         rules.schema(),
-        build_width(rules, settings, isa, limits, progress)
+        build_width(rules, settings, means, limits, progress)
     )
 }
 
 fn build_width<const W: usize>(
     rules: &RuleSet,
     settings: Settings,
-    isa: Isa,
+    means: Means,
     limits: &Limits,
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
@@ -155,15 +183,52 @@ fn build_width<const W: usize>(
     report(progress, "learning masks", rules.len(), rules.len())?;
     Ok(Box::new(ForestEngine {
         forest,
-        isa,
+        means,
         limits: *limits,
     }))
+}
+
+/// What makes the engine fast, piece by piece. Going without one changes speed,
+/// never results.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ingredient {
+    /// Masks of any bits. Without: of the leading bits of fields, as tuples are.
+    Masks,
+    /// Nodes nested in full buckets. Without: long runs.
+    Nests,
+    /// Huge pages.
+    Pages,
+    /// Eight keys hashed and eight slots read at a time.
+    Vectors,
+    /// Four or eight rules compared at a time.
+    Blocks,
+    /// Memory asked for ahead of its use.
+    Prefetch,
+}
+
+impl Ingredient {
+    /// The names by which one is left out, after the one for none.
+    const NAMES: [&'static str; 7] = [
+        "nothing", "masks", "nests", "pages", "vectors", "blocks", "prefetch",
+    ];
+
+    fn named(name: &str) -> Option<Ingredient> {
+        match name {
+            "masks" => Some(Ingredient::Masks),
+            "nests" => Some(Ingredient::Nests),
+            "pages" => Some(Ingredient::Pages),
+            "vectors" => Some(Ingredient::Vectors),
+            "blocks" => Some(Ingredient::Blocks),
+            "prefetch" => Some(Ingredient::Prefetch),
+            _ => None,
+        }
+    }
 }
 
 /// A forest as a classifier.
 struct ForestEngine<const W: usize> {
     forest: Forest<W>,
-    isa: Isa,
+    means: Means,
     limits: Limits,
 }
 
@@ -185,12 +250,12 @@ impl<const W: usize> Classifier for ForestEngine<W> {
         assert_eq!(keys.len(), winners.len(), "one winner for each key");
         let mut buffers: Box<Buffers<W>> = scratch.take();
         self.forest
-            .improve_batch(self.isa, keys.rows(), winners, &mut buffers);
+            .improve_batch(self.means, keys.rows(), winners, &mut buffers);
         scratch.put(buffers);
     }
 
     fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
-        self.forest.improve(self.isa, row(key), Winner::MISS)
+        self.forest.improve(self.means, row(key), Winner::MISS)
     }
 
     fn classify_masked(
@@ -209,7 +274,7 @@ impl<const W: usize> Classifier for ForestEngine<W> {
     }
 
     fn stats(&self) -> Stats {
-        self.forest.stats(self.isa)
+        self.forest.stats(self.means)
     }
 
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {

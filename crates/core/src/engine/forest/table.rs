@@ -1,5 +1,7 @@
 //! A table: a mask, and a bucket for each hash of the bits under it.
 
+use std::ops::Range;
+
 use super::runs::Run;
 use crate::rule::Winner;
 use crate::simd::pages::ask_for_huge_pages;
@@ -140,30 +142,36 @@ pub(super) struct Table<const W: usize> {
     pub(super) rules: usize,
     /// The best rule is gone and `best` not yet corrected.
     pub(super) stale: bool,
-    /// Removals since `best` was exact.
-    pub(super) removed: usize,
+    /// While `best` is stale: the slots looked at so far, and the best rank in
+    /// them and of the rules that have come since.
+    pub(super) scanned: usize,
+    pub(super) found: u64,
 }
 
 impl<const W: usize> Table<W> {
     /// An empty table.
     pub(super) fn new(mask: [u64; W], slots: usize) -> Table<W> {
         assert!(slots.is_power_of_two() && slots <= 1 << 32);
-        let empty = vec![Slot::EMPTY.0; slots];
-        ask_for_huge_pages(&empty);
         Table {
             mask,
             best: u64::MAX,
             next: TableNumber::NONE,
             shift: 63 - slots.ilog2(),
-            slots: empty,
+            slots: vec![Slot::EMPTY.0; slots],
             parent: TableNumber::NONE,
             parent_slot: 0,
             turn: 0,
             nodes: 0,
             rules: 0,
             stale: false,
-            removed: 0,
+            scanned: 0,
+            found: u64::MAX,
         }
+    }
+
+    /// Asks for huge pages for the slots, before they are filled.
+    pub(super) fn ask_for_huge_pages(&self) {
+        ask_for_huge_pages(&self.slots);
     }
 
     /// The hash of a key's bits under the mask; `secrets` are odd.
@@ -210,6 +218,11 @@ impl<const W: usize> Table<W> {
         self.slots.iter().copied().map(Slot)
     }
 
+    /// Some of the slots.
+    pub(super) fn slots_in(&self, range: Range<usize>) -> impl Iterator<Item = Slot> {
+        self.slots[range].iter().copied().map(Slot)
+    }
+
     pub(super) fn slot_count(&self) -> usize {
         self.slots.len()
     }
@@ -226,7 +239,7 @@ impl<const W: usize> Table<W> {
     }
 
     /// The table as the vector code sees it.
-    pub(super) fn probed<'a>(&'a self, secrets: &'a [u64; W]) -> Probed<'a, W> {
+    pub(super) fn probed<'a>(&'a self, secrets: &'a [u64; W], ahead: bool) -> Probed<'a, W> {
         Probed {
             mask: &self.mask,
             secrets,
@@ -234,6 +247,7 @@ impl<const W: usize> Table<W> {
             slots: &self.slots,
             best: Winner::from_rank(self.best),
             nested: self.nodes > 0,
+            ahead,
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::RowShape;
 use super::learn::{Cost, Learner, Level, Outline, Plan, serves};
+use super::lookup::Means;
 use super::places::{Place, Places};
 use super::runs::{MAX_RUN, Run, Runs};
 use super::table::{Bucket, Slot, Table, TableNumber};
+use super::{Ingredient, RowShape};
 use crate::classifier::{Progress, Stats, report};
 use crate::engine::splitmix;
 use crate::error::BuildError;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::schema::Schema;
-use crate::simd::Isa;
 
 /// What decides the shape of a forest.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,14 @@ pub(super) struct Settings {
     pub(super) most: usize,
     /// Where the hash functions begin.
     pub(super) seed: u64,
+    /// What to go without.
+    pub(super) without: Option<Ingredient>,
+}
+
+impl Settings {
+    fn has(&self, ingredient: Ingredient) -> bool {
+        self.without != Some(ingredient)
+    }
 }
 
 /// A node with fewer rules becomes a run again.
@@ -31,8 +39,8 @@ const FOLDED: usize = 6;
 /// A node of up to this many rules is learned anew when it has doubled.
 const SMALL: usize = 128;
 
-/// Slots up to which a stale bound is corrected by looking at all of them.
-const TIGHTENED: usize = 1 << 16;
+/// Slots looked at with each removal while a bound is stale.
+const TIGHTENED: usize = 16;
 
 /// A forest: the root node is the chain of tables that begins at `root`.
 pub(super) struct Forest<const W: usize> {
@@ -92,16 +100,22 @@ impl<const W: usize> Forest<W> {
     pub(super) fn new(schema: &Arc<Schema>, settings: Settings) -> Forest<W> {
         let shape = RowShape::new(schema);
         let mut state = settings.seed;
+        let huge = settings.has(Ingredient::Pages);
         Forest {
             schema: Arc::clone(schema),
-            runs: Runs::new(shape.columns()),
+            runs: Runs::new(shape.columns(), huge),
             shape,
             tables: Vec::new(),
             root: TableNumber::NONE,
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
             free: Vec::new(),
             places: Places::default(),
-            learner: Learner::new(schema, settings.target, settings.most),
+            learner: Learner::new(
+                schema,
+                settings.target,
+                settings.most,
+                settings.has(Ingredient::Masks),
+            ),
             settings,
             learned: 0,
             predicted: Cost::default(),
@@ -133,7 +147,7 @@ impl<const W: usize> Forest<W> {
     }
 
     /// Counts and sizes.
-    pub(super) fn stats(&self, isa: Isa) -> Stats {
+    pub(super) fn stats(&self, means: Means) -> Stats {
         let rule = self.shape.columns() * size_of::<u64>();
         let rule_bytes = self.len() * rule;
         let root: Vec<TableNumber> = self.chain(self.root).collect();
@@ -156,7 +170,7 @@ impl<const W: usize> Forest<W> {
                 ("runs", count.to_string()),
                 ("rules in the longest run", longest.to_string()),
                 ("words in freed runs", self.runs.free_words().to_string()),
-                ("instructions", isa.to_string()),
+                ("instructions", means.comparing.to_string()),
                 ("predicted cost", format!("{:.1} ns", self.predicted.time)),
                 ("predicted probes", format!("{:.2}", self.predicted.probes)),
                 (
@@ -368,6 +382,9 @@ impl<const W: usize> Forest<W> {
     }
 
     fn add_table(&mut self, table: Table<W>) -> TableNumber {
+        if self.settings.has(Ingredient::Pages) {
+            table.ask_for_huge_pages();
+        }
         if let Some(number) = self.free.pop() {
             self.tables[number.index()] = table;
             number
@@ -474,6 +491,24 @@ impl<const W: usize> Forest<W> {
             self.relearn(&mut crate::classifier::NoProgress)
                 .expect("only an observer stops learning");
         }
+        self.tidy();
+    }
+
+    /// Does some of the work that updates put off.
+    fn tidy(&mut self) {
+        let Forest {
+            runs,
+            tables,
+            places,
+            ..
+        } = self;
+        runs.tidy(|rank, run| {
+            let id = Winner::from_rank(rank).rule().expect("a rule's rank");
+            let Place { table, slot } = places.get(id).expect("rules in runs have places");
+            let table = &mut tables[table.index()];
+            let signature = table.get(slot).signature();
+            table.set(slot, Slot::new(Bucket::Run(run), signature));
+        });
     }
 
     fn insert_row(&mut self, row: &[u64]) {
@@ -484,6 +519,7 @@ impl<const W: usize> Forest<W> {
             let number = self.table_for(&outline, parent, parent_slot);
             let table = &mut self.tables[number.index()];
             table.rules += 1;
+            table.found = table.found.min(rank);
             let hash = table.hash(&outline.value, &self.secrets);
             let index = table.slot(hash);
             let slot = table.get(index);
@@ -588,6 +624,7 @@ impl<const W: usize> Forest<W> {
         let left = self.runs.remove(run, at).map_or(Bucket::Empty, Bucket::Run);
         self.tables[table.index()].set(slot, Slot::new(left, held.signature()));
         self.count_down(table, rank);
+        self.tidy();
     }
 
     /// A rule of that rank is gone from a table: tells the tables above, drops
@@ -599,16 +636,15 @@ impl<const W: usize> Forest<W> {
             let table = &mut self.tables[number.index()];
             let (parent, parent_slot) = (table.parent, table.parent_slot);
             table.rules -= 1;
-            table.removed += 1;
             table.stale |= table.best == rank;
+            if table.found == rank {
+                table.scanned = 0;
+            }
             if table.rules == 0 {
                 self.unlink(number);
                 self.tables[number.index()].drop_slots();
                 self.free.push(number);
-            } else if table.stale
-                && table.slot_count() <= TIGHTENED
-                && table.removed * 16 >= table.slot_count()
-            {
+            } else if table.stale {
                 self.tighten(number);
             }
             if parent != TableNumber::NONE && self.is_small_node(parent, parent_slot) {
@@ -621,19 +657,33 @@ impl<const W: usize> Forest<W> {
         }
     }
 
-    /// Makes the bound of a table exact again.
+    /// Goes on with making the bound of a table exact again: looks at some
+    /// slots, and takes the best rank seen when all have been looked at. Rules
+    /// that come meanwhile count at once.
     fn tighten(&mut self, number: TableNumber) {
         let table = &self.tables[number.index()];
-        let bests = table.slots().filter_map(|slot| match slot.bucket() {
+        let slots = table.slot_count();
+        let to = slots.min(table.scanned + TIGHTENED);
+        let bests = table.slots_in(table.scanned..to);
+        let bests = bests.filter_map(|slot| match slot.bucket() {
             Bucket::Empty => None,
             Bucket::Run(run) => Some(self.runs.ranks(run)[0]),
             Bucket::Node(first) => Some(self.tables[first.index()].best),
         });
-        let best = bests.min().unwrap_or(u64::MAX);
+        let seen = if table.scanned == 0 {
+            u64::MAX
+        } else {
+            table.found
+        };
+        let found = bests.min().unwrap_or(u64::MAX).min(seen);
         let table = &mut self.tables[number.index()];
+        if to < slots {
+            (table.scanned, table.found) = (to, found);
+            return;
+        }
         table.stale = false;
-        table.removed = 0;
-        self.set_best(number, best);
+        (table.scanned, table.found) = (0, u64::MAX);
+        self.set_best(number, found);
     }
 
     fn is_small_node(&self, parent: TableNumber, slot: u32) -> bool {

@@ -84,7 +84,8 @@ struct Served<const W: usize> {
 }
 
 impl<const W: usize> Greedy<W> {
-    pub(super) fn new(schema: &Schema) -> Greedy<W> {
+    /// With masks of any bits, or of the leading bits of fields only.
+    pub(super) fn new(schema: &Schema, any_bits: bool) -> Greedy<W> {
         let mut steps = Vec::new();
         for id in schema.field_ids() {
             let width = schema.field(id).width();
@@ -93,7 +94,8 @@ impl<const W: usize> Greedy<W> {
                 schema.placement(id).set(&mut words, mask);
                 words
             };
-            steps.extend((0..width).map(|bit| bits(1 << bit)));
+            let single = if any_bits { 0 } else { width - 1 };
+            steps.extend((single..width).map(|bit| bits(1 << bit)));
             steps.extend(
                 (2..=width)
                     .filter(|length| {

@@ -22,7 +22,9 @@
 //! [`Effort::work`]. Time has no part in it: a plan is a function of the rules
 //! alone.
 
-use crate::schema::Schema;
+use std::sync::Arc;
+
+use crate::schema::{Schema, prefix_mask};
 
 mod cost;
 mod greedy;
@@ -108,6 +110,14 @@ impl Effort {
     }
 }
 
+/// Whether a mask is the leading bits of fields.
+fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
+    schema.field_ids().all(|id| {
+        let bits = schema.placement(id).get(mask);
+        bits == prefix_mask(schema.field(id).width(), bits.count_ones())
+    })
+}
+
 /// Headers to judge a plan with, at most.
 const HEADERS: usize = 512;
 
@@ -115,16 +125,25 @@ const HEADERS: usize = 512;
 #[derive(Clone, Debug)]
 pub(super) struct Learner<const W: usize> {
     greedy: Greedy<W>,
+    /// The schema, if masks are to be the leading bits of its fields.
+    tuples: Option<Arc<Schema>>,
     aims: Vec<Aim>,
     /// Rules of a bucket beyond which it becomes a node.
     most: usize,
 }
 
 impl<const W: usize> Learner<W> {
-    /// For buckets of `target` rules in the mean and of `most` at most.
-    pub(super) fn new(schema: &Schema, target: usize, most: usize) -> Learner<W> {
+    /// For buckets of `target` rules in the mean and of `most` at most, with masks
+    /// of any bits, or of the leading bits of fields only.
+    pub(super) fn new(
+        schema: &Arc<Schema>,
+        target: usize,
+        most: usize,
+        any_bits: bool,
+    ) -> Learner<W> {
         Learner {
-            greedy: Greedy::new(schema),
+            greedy: Greedy::new(schema, any_bits),
+            tuples: (!any_bits).then(|| Arc::clone(schema)),
             aims: Aim::around(target),
             most,
         }
@@ -169,9 +188,13 @@ impl<const W: usize> Learner<W> {
         plans.sort_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
         plans.truncate(effort.improved);
         let share = effort.work / plans.len().max(1);
+        let allowed = |mask: &[u64; W]| match &self.tuples {
+            None => true,
+            Some(schema) => is_tuple(schema, mask),
+        };
         let improved = plans
             .into_iter()
-            .map(|plan| search::improve(&mut model, self.greedy.steps(), plan, share));
+            .map(|plan| search::improve(&mut model, self.greedy.steps(), &allowed, plan, share));
         improved
             .min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()))
             .expect("there is always a first aim")
@@ -199,7 +222,7 @@ mod tests {
     }
 
     fn learner() -> Learner<2> {
-        Learner::new(&Schema::ipv4_5tuple(), 2, 32)
+        Learner::new(&Schema::ipv4_5tuple(), 2, 32, true)
     }
 
     fn plan(rules: &[Outline<2>]) -> Plan<2> {
@@ -300,6 +323,25 @@ mod tests {
     }
 
     #[test]
+    fn tuples_are_leading_bits() {
+        let schema = Schema::ipv4_5tuple();
+        // The upper halves of all sources are alike.
+        let mut rules = outlines(3000, |_| SOURCE);
+        for rule in &mut rules {
+            rule.value[0] &= 0xffff << 32;
+        }
+        let masks = |any_bits| {
+            let learner = Learner::new(&schema, 2, 32, any_bits);
+            let plan = learner.plan(Level::Root, rules.len(), |index| rules[index]);
+            plan.masks
+        };
+        let upper_half = |mask: &[u64; 2]| mask[0] >> 48 != 0;
+        assert!(masks(false).iter().all(|mask| is_tuple(&schema, mask)));
+        assert!(masks(false).iter().all(upper_half));
+        assert!(!masks(true).iter().any(upper_half));
+    }
+
+    #[test]
     fn plans_are_a_function_of_the_rules() {
         let rules = mixed(3000);
         assert_eq!(plan(&rules), plan(&rules));
@@ -320,7 +362,7 @@ mod tests {
                 rank,
             })
             .collect();
-        let plan = Learner::new(&bit, 2, 32).plan(Level::Root, 100, |index| rules[index]);
+        let plan = Learner::new(&bit, 2, 32, true).plan(Level::Root, 100, |index| rules[index]);
         assert!(plan.masks.len() <= 1);
 
         let wide = schema(32, 32, MatchKind::Ternary);
@@ -337,7 +379,7 @@ mod tests {
                 }
             })
             .collect();
-        let plan = Learner::new(&wide, 2, 32).plan(Level::Root, 2000, |index| rules[index]);
+        let plan = Learner::new(&wide, 2, 32, true).plan(Level::Root, 2000, |index| rules[index]);
         assert_eq!(plan.masks.len(), 16);
         let mut seen = [false; 16];
         for mask in &plan.masks {

@@ -24,10 +24,11 @@ use super::{Plan, lacks};
 /// Kinds that a table tries to absorb: those of the most rules.
 const ABSORBED: usize = 8;
 
-/// Improves a plan with at most that much work.
+/// Improves a plan with at most that much work, by masks that are allowed.
 pub(super) fn improve<const W: usize>(
     model: &mut Model<'_, W>,
     steps: &[[u64; W]],
+    allowed: &dyn Fn(&[u64; W]) -> bool,
     plan: Plan<W>,
     work: usize,
 ) -> Plan<W> {
@@ -35,6 +36,7 @@ pub(super) fn improve<const W: usize>(
         end: model.work.saturating_add(work),
         model,
         steps,
+        allowed,
         plan,
         changed: true,
     };
@@ -45,6 +47,8 @@ pub(super) fn improve<const W: usize>(
 struct Search<'a, 'b, const W: usize> {
     model: &'a mut Model<'b, W>,
     steps: &'a [[u64; W]],
+    /// Whether a table may have a mask.
+    allowed: &'a dyn Fn(&[u64; W]) -> bool,
     plan: Plan<W>,
     changed: bool,
     /// The model's work beyond which the search ends.
@@ -80,7 +84,7 @@ impl<const W: usize> Search<'_, '_, W> {
 
     /// Takes the masks if they are cheaper.
     fn try_masks(&mut self, masks: Vec<[u64; W]>) -> bool {
-        if self.is_over() {
+        if self.is_over() || !masks.iter().all(self.allowed) {
             return false;
         }
         // Less by more than rounding, so that the search ends.

@@ -1,0 +1,152 @@
+use super::*;
+use crate::engine::splitmix;
+
+fn rows(runs: &Runs, run: Run) -> Vec<Vec<u64>> {
+    let len = usize::from(run.len);
+    let row = |rule| {
+        let mut row = Vec::new();
+        runs.push_row(run, rule, &mut row);
+        row
+    };
+    (0..len).map(row).collect()
+}
+
+fn row(rank: u64) -> [u64; 3] {
+    [rank, rank + 100, rank + 200]
+}
+
+/// Blocks cover the array, free ones are joined, the last is used.
+fn check(runs: &Runs) {
+    let units = runs.units();
+    let (mut unit, mut free, mut before) = (0, 0, false);
+    while unit < units {
+        assert!(runs.heads.get(unit), "unit {unit}");
+        let next = runs.heads.next_one(unit + 1).unwrap_or(units);
+        let is_free = runs.free.get(unit);
+        assert!(!(is_free && before), "neighbours are joined");
+        assert_eq!(runs.tails.get(next - 1), is_free);
+        if is_free {
+            assert_eq!(runs.header(unit).0, next - unit);
+            free += next - unit;
+        }
+        before = is_free;
+        unit = next;
+    }
+    assert!(!before, "the last block is used");
+    assert_eq!(free, runs.free_units);
+    let copied = runs.next.len();
+    assert_eq!(runs.next, runs.words[..copied]);
+}
+
+#[test]
+fn runs_keep_their_rules_in_order() {
+    let mut runs = Runs::new(3, true);
+    let first = row(5);
+    let mut run = runs.create([&first[..]].into_iter());
+    for rank in [9, 1, 7, 3] {
+        run = runs.insert(run, &row(rank));
+        check(&runs);
+    }
+    assert_eq!(rows(&runs, run), [1, 3, 5, 7, 9].map(|r| row(r).to_vec()));
+    run = runs.remove(run, 0).unwrap();
+    run = runs.remove(run, 3).unwrap();
+    run = runs.remove(run, 1).unwrap();
+    assert_eq!(rows(&runs, run), [3, 7].map(|r| row(r).to_vec()));
+    assert_eq!(runs.ranks(run), [3, 7]);
+    run = runs.remove(run, 0).unwrap();
+    assert_eq!(runs.remove(run, 0), None);
+    assert_eq!((runs.words().len(), runs.free_words()), (0, 0));
+}
+
+#[test]
+fn every_length_has_a_list_whose_blocks_fit() {
+    let mut last = 0;
+    for units in 1..5000 {
+        let list = list_of(units);
+        assert!(list == last || list == last + 1, "{units}");
+        assert!(list_for(units) >= list);
+        assert!(list_of(2 * units) >= list_for(units));
+        last = list;
+    }
+    assert!(list_of(u32::MAX as usize / 2) < LISTS);
+    // The shortest block of the list that is searched is long enough.
+    for units in 1..2000 {
+        let list = list_for(units);
+        let least = (1..).find(|&other| list_of(other) == list).unwrap();
+        assert!(least >= units, "{units}");
+    }
+}
+
+/// Thousands of runs that grow and shrink at random, moved about meanwhile.
+#[test]
+fn runs_survive_being_moved_and_waste_is_bounded() {
+    let mut runs = Runs::new(3, true);
+    let mut state = 5;
+    // The ranks of each run, in order, and where it is. A run's rules have
+    // ranks with its number in the upper bits.
+    let mut model: Vec<(Vec<u64>, Option<Run>)> = vec![(Vec::new(), None); 3000];
+    let mut moves = 0;
+    let mut swaps = 0;
+    for step in 0..120_000_u64 {
+        let which = usize::try_from(splitmix(&mut state) % 3000).unwrap();
+        // Growing at first, shrinking later.
+        let grows = splitmix(&mut state) % 100 < if step < 60_000 { 80 } else { 15 };
+        let (ranks, run) = &mut model[which];
+        if grows && ranks.len() < 200 {
+            let rank = (which as u64) << 32 | (splitmix(&mut state) >> 40 << 8 | step & 0xff);
+            if ranks.contains(&rank) {
+                continue;
+            }
+            let at = ranks.partition_point(|&other| other < rank);
+            ranks.insert(at, rank);
+            let row = row(rank);
+            *run = Some(match *run {
+                None => runs.create([&row[..]].into_iter()),
+                Some(run) => runs.insert(run, &row),
+            });
+        } else if let Some(held) = *run {
+            let at = usize::try_from(splitmix(&mut state)).unwrap() % ranks.len();
+            ranks.remove(at);
+            *run = runs.remove(held, at);
+        }
+        let before = runs.next.capacity();
+        runs.tidy(|rank, run| {
+            moves += 1;
+            model[usize::try_from(rank >> 32).unwrap()].1 = Some(run);
+        });
+        swaps += usize::from(before > 0 && runs.next.capacity() == 0);
+        if step.is_multiple_of(4096) {
+            check(&runs);
+            let used = runs.units() - runs.free_units;
+            // A sweep may be on its way; it began at a quarter.
+            assert!(runs.free_units <= used / 2 + 2 * FEW, "{used} units");
+        }
+    }
+    for (ranks, run) in &model {
+        let expected: Vec<Vec<u64>> = ranks.iter().map(|&rank| row(rank).to_vec()).collect();
+        let found = run.map_or(Vec::new(), |run| rows(&runs, run));
+        assert_eq!(found, expected);
+    }
+    assert!(moves > 1000, "{moves} moves");
+    assert!(swaps > 0, "the array has grown in the background");
+}
+
+/// Runs that grow in turns leave nothing that fits the next.
+#[test]
+fn growing_runs_reuse_what_they_leave() {
+    let mut runs = Runs::new(3, true);
+    let mut model: Vec<Run> = (0..500)
+        .map(|which| runs.create([&row(which << 32)[..]].into_iter()))
+        .collect();
+    for round in 1..64 {
+        for which in 0..500 {
+            let rank = (which as u64) << 32 | round;
+            model[which] = runs.insert(model[which], &row(rank));
+            runs.tidy(|rank, run| model[usize::try_from(rank >> 32).unwrap()] = run);
+        }
+        check(&runs);
+    }
+    assert_eq!(runs.units() - runs.free_units, 500 * 64);
+    assert!(runs.units() <= 500 * 64 * 3 / 2, "{}", runs.units());
+    assert!(runs.bytes() <= 500 * 64 * 24 * 5 / 2, "{}", runs.bytes());
+}

@@ -1,0 +1,155 @@
+//! Every registered engine over rule sets and lists of changes that are hard
+//! for classifiers: right answers, and memory in bounds.
+
+// What was checked is printed.
+#![allow(clippy::print_stdout)]
+
+use classyard::{
+    Classifier, EngineSpec, KeyVec, Limits, NoProgress, RuleRef, RuleSet, Scratch, Transaction,
+    Winner,
+};
+use classyard_workload::generate::hostile::updates::{HostileUpdates, UpdateList, UpdateStep};
+use classyard_workload::generate::{Family, Hostile, Recipe, generate};
+use classyard_workload::kit::Subject;
+use classyard_workload::kit::differential::{Options, differential};
+use classyard_workload::kit::random::{SeededDice, draw_header};
+
+fn rules(set: Hostile, size: usize, seed: u64) -> RuleSet {
+    let recipe = Recipe::new(Family::Hostile(set), size, seed);
+    let policy = generate(&recipe, &mut NoProgress).unwrap();
+    policy.parts()[0].clone()
+}
+
+/// Streams of updates with rules like those of the set.
+#[test]
+fn hostile_rules_are_answered_right_while_they_change() {
+    let subjects = Subject::engines();
+    for (set, seed) in Hostile::ALL.into_iter().zip(7000..) {
+        for size in [40, 400] {
+            let options = Options {
+                seed,
+                updates: 1200,
+                rules: size,
+                limit: 2 * size,
+                headers: 32,
+                masked: 8,
+                ..Options::default()
+            };
+            let start = rules(set, size, seed);
+            let outcome = differential(&subjects, &start, &options, &mut NoProgress);
+            if let Some(found) = outcome.disagreement {
+                panic!("{}\n{found}", set.name());
+            }
+            println!("{} {size}: {}", set.name(), outcome.counters);
+            assert!(outcome.counters.changes > 600, "{}", outcome.counters);
+        }
+    }
+}
+
+/// Carries a list out; `look` is shown the classifier and the rules that are
+/// in, every so many steps and at the end.
+fn carry_out(
+    spec: &EngineSpec,
+    list: &UpdateList,
+    every: usize,
+    mut look: impl FnMut(&dyn Classifier, &RuleSet),
+) -> Box<dyn Classifier> {
+    let build = |rules: &RuleSet| {
+        spec.build(rules, &Limits::default(), &mut NoProgress)
+            .unwrap()
+    };
+    let mut classifier = build(&list.subset(&list.initial));
+    let mut done = UpdateList {
+        steps: Vec::new(),
+        ..list.clone()
+    };
+    for (turn, step) in list.steps.iter().enumerate() {
+        let mut transaction = Transaction::new();
+        match step {
+            UpdateStep::Insert(id) => transaction.insert(list.rules.rule(id.index())),
+            UpdateStep::Remove(id) => transaction.remove(*id),
+        };
+        classifier
+            .as_dynamic()
+            .unwrap()
+            .apply(&transaction)
+            .unwrap();
+        done.steps.push(*step);
+        if turn % every == every - 1 || turn + 1 == list.steps.len() {
+            look(classifier.as_ref(), &done.subset(&done.last()));
+        }
+    }
+    classifier
+}
+
+/// Asks for headers around the rules and holds the answers against a scan.
+fn ask(name: &str, classifier: &dyn Classifier, rules: &RuleSet, seed: u64) -> usize {
+    let mut dice = SeededDice::new(seed);
+    let all: Vec<RuleRef<'_>> = rules.iter().collect();
+    let mut keys = KeyVec::new(rules.schema());
+    for _ in 0..40 {
+        let header = draw_header(rules.schema(), &all, &mut dice);
+        keys.push(&header).unwrap();
+    }
+    let right: Vec<Winner> = keys.as_slice().iter().map(|key| rules.scan(key)).collect();
+    let mut winners = vec![Winner::MISS; keys.len()];
+    let mut scratch = Scratch::new();
+    classifier.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
+    assert_eq!(winners, right, "{name}, {} rules", rules.len());
+    for (key, &right) in keys.as_slice().iter().zip(&right) {
+        assert_eq!(classifier.classify_one(key, &mut scratch), right, "{name}");
+        let mut mask = vec![0; key.len()];
+        let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut scratch);
+        assert_eq!(masked, right, "{name}");
+    }
+    assert_eq!(classifier.stats().rules, rules.len());
+    right.iter().filter(|winner| !winner.is_miss()).count()
+}
+
+#[test]
+fn hostile_changes_are_answered_right() {
+    for kind in HostileUpdates::ALL {
+        let list = kind.list(1500, 11, &mut NoProgress).unwrap();
+        for spec in EngineSpec::all().filter(|spec| spec.engine().dynamic) {
+            let name = format!("{} {spec}", kind.name());
+            let mut hits = 0;
+            let mut seed = 0;
+            carry_out(&spec, &list, 113, |classifier, rules| {
+                seed += 1;
+                hits += ask(&name, classifier, rules, seed);
+            });
+            assert!(hits > 50, "{name}: only {hits} headers hit");
+        }
+    }
+}
+
+/// The bound that `docs/forest.md` states.
+#[test]
+fn the_forest_holds_little_more_than_when_built_afresh() {
+    let spec = EngineSpec::parse("forest").unwrap();
+    for size in [1000, 20_000] {
+        for kind in HostileUpdates::ALL {
+            let list = kind.list(size, 3, &mut NoProgress).unwrap();
+            let mut worst = 0.0_f64;
+            carry_out(&spec, &list, list.steps.len() / 8, |classifier, rules| {
+                let fresh = spec.build(rules, &Limits::default(), &mut NoProgress);
+                let fresh = fresh.unwrap().stats().bytes();
+                let bytes = classifier.stats().bytes();
+                let bound = 3 * fresh + (1 << 16);
+                assert!(
+                    bytes <= bound,
+                    "{} {size}: {bytes} bytes for {} rules, {fresh} afresh",
+                    kind.name(),
+                    rules.len()
+                );
+                #[allow(clippy::cast_precision_loss)] // to be printed
+                let ratio = bytes as f64 / fresh as f64;
+                worst = worst.max(ratio);
+            });
+            println!(
+                "{} {size}: at most {worst:.2} times a fresh build",
+                kind.name()
+            );
+        }
+    }
+}
