@@ -14,11 +14,10 @@
 //! A batch goes through each table of the root, all keys together, with up to
 //! 256 memory accesses under way:
 //! ```text
-//! 1  probe: hash the keys that the table can improve, read their slots, keep
-//!    those that may hold something          crate::simd::probe
-//! 2  set nested nodes apart
-//! 3  compare runs, asking for the lines of those that come
-//!                                           crate::simd::runs
+//! 1  leave behind the keys that the table cannot improve   crate::simd::pending
+//! 2  probe: hash keys, read their slots, and keep those that may hold something,
+//!    short runs, long runs and nested nodes apart          crate::simd::probe
+//! 3  compare runs, asking for the lines of those that come crate::simd::runs
 //! ```
 //! Then the nested nodes of all keys go through the same steps in rounds, one
 //! table of each node at a time; nodes nested in them join the next round.
