@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// Proof that the processor has AVX-512 (F, BW, DQ, VL).
+/// Proof that the processor has AVX-512 (F, BW, DQ, VL), BMI1, BMI2 and POPCNT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx512(());
 
-/// Proof that the processor has AVX2.
+/// Proof that the processor has AVX2, BMI1 and BMI2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 
@@ -18,7 +18,8 @@ impl Avx512 {
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("bmi1")
-            && is_x86_feature_detected!("bmi2");
+            && is_x86_feature_detected!("bmi2")
+            && is_x86_feature_detected!("popcnt");
         has.then_some(Avx512(()))
     }
 }
