@@ -99,7 +99,7 @@ pub(super) const ENGINE: Engine = Engine {
         },
         EngineOption {
             name: "most",
-            help: "rules of a bucket beyond which it becomes a node, 2 to 64 (default 32)",
+            help: "rules of a bucket beyond which it becomes a node, 2 to 1024 (default 128)",
         },
         EngineOption {
             name: "isa",
@@ -133,7 +133,7 @@ fn build(
         most: if without == Some(Ingredient::Nests) {
             MAX_RUN
         } else {
-            number("most", 32, 2..=64)?
+            number("most", 128, 2..=MAX_RUN)?
         },
         seed: number("seed", 0, 0..=usize::MAX)? as u64,
         without,

@@ -10,8 +10,8 @@
 //! ```text
 //! cost(plan) = mean over headers of the sum over tables with best ≤ r of
 //!                 PROBE(slots) + P(signature passes) × run(rules in the bucket)
-//! run(n)     = COMPARE + BLOCK × max(0, n - 8) / 16 + LINE × lines   n ≤ most
-//!            = COMPARE + NEST × (1 + log2(n / most) / 3)             otherwise
+//! run(n)     = COMPARE + what blocks beyond a few rules cost      n ≤ most
+//!            = COMPARE + NEST × (1 + log2(n / most) / 3)         otherwise
 //! ```
 //! A table of rules with bad ranks is almost free; one rule with a good rank in
 //! a table of its own costs every header a probe.
@@ -22,10 +22,13 @@
 //! number of a table's rules and its best rank are exact, not sampled.
 //!
 //! # Sampling
-//! With one rule of `scale` in the sample, a bucket with `n` sampled rules holds
-//! about `1 + (n - 1) × scale`, seen from one of them. A header that meets `n`
-//! sampled rules of a table which are not its own meets about `n × scale` of
-//! them, gathered in buckets of the table's mean size.
+//! Half of the sample is spread evenly over the rules, half over the kinds, so
+//! that rare kinds are there as a whole: they are few rules, but wide ones, and
+//! decide how many tables a header must look into. A rule that stands for
+//! `weight` rules of its kind counts as that many; a bucket of the sampled rules
+//! `s` holds about `1 + Σ weight(s)` rules, over all but the one that it is seen
+//! from. A header that meets thinned-out rules in a table meets others that are
+//! not in the sample: such meetings count as often as the mean bucket is missed.
 //!
 //! # Cost
 //! For each table that was not seen before: its sampled rules and the headers
@@ -38,6 +41,7 @@ use hashbrown::HashMap;
 
 use super::{Level, Outline, lacks};
 use crate::engine::splitmix;
+use crate::simd::runs::SHORT;
 
 /// Kinds beyond those of the sample are looked at up to this many; those of the
 /// best ranks come first.
@@ -62,6 +66,8 @@ pub(super) struct Kind<const W: usize> {
 pub(super) struct Drawn<const W: usize> {
     pub(super) rule: Outline<W>,
     pub(super) kind: u32,
+    /// Rules of its kind that it stands for.
+    pub(super) weight: f32,
 }
 
 /// A header that hits a rule of the sample.
@@ -71,6 +77,8 @@ struct Header<const W: usize> {
     /// The rank and the kind of its winner.
     rank: u64,
     kind: u32,
+    /// That of the winner.
+    weight: f32,
 }
 
 /// Some rules of a node, and headers that hit them.
@@ -81,8 +89,6 @@ pub(super) struct Sample<const W: usize> {
     pub(super) kinds: Vec<Kind<W>>,
     /// By rank, the best first.
     headers: Vec<Header<W>>,
-    /// Rules of the node for each rule of the sample.
-    pub(super) scale: f64,
 }
 
 impl<const W: usize> Sample<W> {
@@ -92,11 +98,10 @@ impl<const W: usize> Sample<W> {
         headers: usize,
         outline: impl Fn(usize) -> Outline<W>,
     ) -> Sample<W> {
-        let stride = total.div_ceil(most).max(1);
         let mut state = 0;
         let mut numbers: HashMap<[u64; W], u32, foldhash::fast::FixedState> = HashMap::default();
         let mut kinds: Vec<Kind<W>> = Vec::new();
-        let mut rules = Vec::with_capacity(total.div_ceil(stride));
+        let mut kind_of = Vec::with_capacity(total);
         for index in 0..total {
             let rule = outline(index);
             let number = *numbers.entry(rule.mask).or_insert_with(|| {
@@ -111,24 +116,80 @@ impl<const W: usize> Sample<W> {
             let kind = &mut kinds[number as usize];
             kind.best = kind.best.min(rule.rank);
             kind.rules += 1;
-            if index % stride == 0 {
-                rules.push(Drawn { rule, kind: number });
+            kind_of.push(number);
+        }
+        let mut rates = Rate::of(&kinds, most, &mut state);
+        let mut rules = Vec::with_capacity(most.min(total));
+        for (index, &kind) in kind_of.iter().enumerate() {
+            if let Some(weight) = rates[kind as usize].next() {
+                rules.push(Drawn {
+                    rule: outline(index),
+                    kind,
+                    weight,
+                });
             }
         }
         rules.sort_unstable_by_key(|drawn| drawn.rule.rank);
         leave_out_rare(&mut kinds, &mut rules);
-        let step = rules.len().div_ceil(headers).max(1);
-        let headers = (0..rules.len()).step_by(step);
-        let mut headers: Vec<Header<W>> =
-            headers.map(|at| header(&rules, at, &mut state)).collect();
-        headers.sort_by_key(|header| header.rank);
+        let headers = headers_of(&rules, total as f32 / headers as f32, &mut state);
         Sample {
-            scale: total as f64 / rules.len().max(1) as f64,
             rules,
             kinds,
             headers,
         }
     }
+}
+
+/// The part of a kind's rules that is drawn.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    rate: f32,
+    /// What the rules since the last drawn one add up to.
+    due: f32,
+}
+
+impl Rate {
+    /// For each kind, so that no more than about `most` rules are drawn.
+    fn of<const W: usize>(kinds: &[Kind<W>], most: usize, state: &mut u64) -> Vec<Rate> {
+        let total: usize = kinds.iter().map(|kind| kind.rules).sum();
+        let evenly = if total <= most {
+            1.0
+        } else {
+            0.5 * most as f32 / total as f32
+        };
+        let each = from_each(kinds.iter().map(|kind| kind.rules).collect(), most / 2);
+        let rate = |kind: &Kind<W>| Rate {
+            rate: (each as f32 / kind.rules as f32).max(evenly).min(1.0),
+            // Not all kinds begin with a drawn rule, or rare ones are too many.
+            due: (splitmix(state) >> 40) as f32 / (1 << 24) as f32,
+        };
+        kinds.iter().map(rate).collect()
+    }
+
+    /// Goes to the kind's next rule: its weight, if it is drawn.
+    fn next(&mut self) -> Option<f32> {
+        self.due += self.rate;
+        (self.due >= 1.0).then(|| {
+            self.due -= 1.0;
+            self.rate.recip()
+        })
+    }
+}
+
+/// The largest number that, taken from each of the sizes or the whole size where
+/// it is less, comes to no more than `most` in all.
+fn from_each(mut sizes: Vec<usize>, most: usize) -> usize {
+    sizes.sort_unstable();
+    let mut left = most;
+    let count = sizes.len();
+    for (at, size) in sizes.into_iter().enumerate() {
+        let each = left / (count - at);
+        if size > each {
+            return each;
+        }
+        left -= size;
+    }
+    most
 }
 
 /// Drops kinds that are too many to look at: none of the sample.
@@ -154,6 +215,21 @@ fn leave_out_rare<const W: usize>(kinds: &mut Vec<Kind<W>>, rules: &mut [Drawn<W
     *kinds = order.into_iter().map(|kind| kinds[kind]).collect();
 }
 
+/// A header for every so many rules, by rank.
+fn headers_of<const W: usize>(rules: &[Drawn<W>], step: f32, state: &mut u64) -> Vec<Header<W>> {
+    let mut due = 0.0;
+    let mut headers = Vec::new();
+    for (at, drawn) in rules.iter().enumerate() {
+        if due <= 0.0 {
+            headers.push(header(rules, at, state));
+            due += step;
+        }
+        due -= drawn.weight;
+    }
+    headers.sort_by_key(|header| header.rank);
+    headers
+}
+
 /// A header of a rule. Better rules of the sample may win it.
 fn header<const W: usize>(rules: &[Drawn<W>], at: usize, state: &mut u64) -> Header<W> {
     let rule = &rules[at].rule;
@@ -177,6 +253,7 @@ fn header<const W: usize>(rules: &[Drawn<W>], at: usize, state: &mut u64) -> Hea
         key,
         rank: winner.rule.rank,
         kind: winner.kind,
+        weight: winner.weight,
     }
 }
 
@@ -186,9 +263,13 @@ pub(super) struct Prices {
     /// Hashing a header and reading a slot that is in a cache near the core;
     /// see [`Prices::probe`] for others.
     probe: f64,
-    /// Beginning a run, its first block of eight rules included.
+    /// Comparing with a run of a few rules.
     compare: f64,
-    /// Each further block: mostly a branch that was predicted otherwise.
+    /// What a block of eight costs more than a few rules.
+    wide: f64,
+    /// A branch that was predicted otherwise: a run has another block.
+    miss: f64,
+    /// Each further block.
     block: f64,
     /// A cache line of a run.
     line: f64,
@@ -198,23 +279,30 @@ pub(super) struct Prices {
     most: f64,
 }
 
+/// Lines of a run that are fetched one by one; the processor sees the others
+/// coming.
+const LINES: f64 = 8.0;
+
 impl Prices {
-    /// Fitted by hand to the times of lookups in the built-in profiles, from
-    /// probes, compares and blocks counted (Zen 4, November 2026; measured as
-    /// `docs/forest.md` says). Farther caches and nests at size are estimates.
+    /// Fitted to the times of lookups in 51 rule sets of 1k to 256k rules under
+    /// four settings each, from probes, compares, blocks and nested visits
+    /// counted (Zen 4, November 2026; measured as `docs/forest.md` says), and
+    /// rounded: between groups of sets they differ by half.
     pub(super) fn of(level: Level, rules: usize, most: usize) -> Prices {
         // By where the rules are: in a cache near the core, in a far one, in
         // memory.
         let (line, nest) = match rules {
             0..=10_000 => (0.1, 100.0),
-            10_001..=100_000 => (0.6, 120.0),
-            _ => (1.5, 200.0),
+            10_001..=100_000 => (0.4, 120.0),
+            _ => (1.0, 150.0),
         };
         Prices {
             // Vectors of keys in the root, one key after the other below.
-            probe: if level == Level::Root { 2.1 } else { 20.0 },
-            compare: 6.5,
-            block: 12.0,
+            probe: if level == Level::Root { 4.0 } else { 40.0 },
+            compare: 5.0,
+            wide: 5.0,
+            miss: 4.0,
+            block: 5.0,
             line,
             nest,
             most: most as f64,
@@ -236,11 +324,18 @@ impl Prices {
 
     fn run(&self, rules: f64) -> f64 {
         if rules <= self.most {
-            // A match ends the comparison: half of the rules in the mean.
-            let lines = (rules * 0.75).min(8.0);
-            self.compare + self.block * (rules - 8.0).max(0.0) / 16.0 + self.line * lines
+            let wide = ((rules - SHORT as f64) / SHORT as f64).clamp(0.0, 1.0);
+            let further = (rules - 8.0).max(0.0);
+            // A match ends the comparison: half of the blocks in the mean.
+            let lines = rules * 0.75;
+            let lines = lines.min(LINES) + 0.5 * (lines - LINES).max(0.0);
+            self.compare
+                + self.wide * wide
+                + self.miss * (further / 8.0).min(1.0)
+                + self.block * further / 16.0
+                + self.line * lines
         } else {
-            self.compare + self.nest * (1.0 + (rules / self.most).log2() / 3.0)
+            self.compare + self.wide + self.nest * (1.0 + (rules / self.most).log2() / 3.0)
         }
     }
 }
@@ -281,7 +376,8 @@ impl Cost {
 struct Counter {
     round: u32,
     tag: u32,
-    count: u32,
+    /// The weights of the rules.
+    count: f32,
 }
 
 /// A table of the plan at hand.
@@ -416,7 +512,7 @@ impl<'a, const W: usize> Model<'a, W> {
     fn table(&mut self, table: usize, mask: &[u64; W]) -> Cost {
         let sample = self.sample;
         self.round += 1;
-        let (mut rules, mut pairs, mut distinct) = (0u32, 0u64, 0u32);
+        let (mut rules, mut weights, mut pairs, mut distinct) = (0u32, 0f64, 0f64, 0u32);
         for drawn in &sample.rules {
             if self.homes[drawn.kind as usize] as usize == table {
                 let (at, tag) = self.find(&drawn.rule.value, mask);
@@ -426,21 +522,23 @@ impl<'a, const W: usize> Model<'a, W> {
                     *counter = Counter {
                         round,
                         tag,
-                        count: 0,
+                        count: 0.0,
                     };
                     distinct += 1;
                 }
-                pairs += 2 * u64::from(counter.count);
-                counter.count += 1;
+                pairs += 2.0 * f64::from(counter.count * drawn.weight);
+                counter.count += drawn.weight;
+                weights += f64::from(drawn.weight);
                 rules += 1;
             }
         }
         let probing = self.probing(table);
         self.work += sample.rules.len() / 4 + rules as usize + probing;
         let Dealt { rules: all, .. } = self.dealt[table];
-        let (all, scale) = (all as f64, sample.scale);
+        let all = all as f64;
         // The bucket of a rule, in the mean over rules.
-        let bucket = (1.0 + scale * pairs as f64 / f64::from(rules.max(1))).min(all);
+        let bucket = (1.0 + pairs / weights.max(1.0)).min(all);
+        let thinned = f64::from(rules) < all;
         let keys = (all / bucket).max(f64::from(distinct)).min(all);
         let slots = keys.log2().ceil().exp2();
         let load = keys / slots;
@@ -467,20 +565,18 @@ impl<'a, const W: usize> Model<'a, W> {
             };
             if self.homes[header.kind as usize] as usize == table {
                 compares += 1.0;
-                time += price.run(1.0 + (met - 1.0).max(0.0) * scale + others);
+                time += price.run(1.0 + (met - f64::from(header.weight)).max(0.0) + others);
                 continue;
             }
             others_count += 1;
             if met > 0.0 {
-                // A bucket of n rules is met in the sample with a chance of
-                // about n / scale: count it as often as that is missed.
-                let met = met * scale;
-                let times = if scale > 1.0 {
-                    (met / bucket).max(1.0)
+                // In a thinned-out table a bucket is met as often as its rules
+                // are drawn: the more seldom, the more rules each stands for.
+                let (times, rules) = if thinned {
+                    ((met / bucket).max(1.0), met.min(bucket))
                 } else {
-                    1.0
+                    (1.0, met)
                 };
-                let rules = if scale > 1.0 { met.min(bucket) } else { met };
                 meeting += times;
                 meeting_time += times * price.run(rules + others);
             }

@@ -117,8 +117,14 @@ impl<const W: usize> Greedy<W> {
     pub(super) fn masks(&self, aim: &Aim, sample: &Sample<W>, work: usize) -> Vec<[u64; W]> {
         let mut rest: Vec<Drawn<W>> = sample.rules.clone();
         let mut masks = Vec::new();
-        while rest.len() as f64 * sample.scale > SCANNED && masks.len() < MASKS {
-            let mask = self.mask(aim, &rest, sample.scale, work);
+        while rest
+            .iter()
+            .map(|drawn| f64::from(drawn.weight))
+            .sum::<f64>()
+            > SCANNED
+            && masks.len() < MASKS
+        {
+            let mask = self.mask(aim, &rest, work);
             let Some(mask) = mask.or_else(|| mask_of_a_kind(&rest)) else {
                 break;
             };
@@ -130,22 +136,13 @@ impl<const W: usize> Greedy<W> {
 
     /// A mask for some of the rules, with at least one bit; `None` when no bit
     /// tells enough of them apart.
-    fn mask(&self, aim: &Aim, rules: &[Drawn<W>], scale: f64, work: usize) -> Option<[u64; W]> {
+    fn mask(&self, aim: &Aim, rules: &[Drawn<W>], work: usize) -> Option<[u64; W]> {
         let most = (work / self.steps.len().max(1)).clamp(LEAST_SAMPLE, SAMPLE);
-        let stride = rules.len().div_ceil(most).max(1);
-        let sample: Vec<Served<W>> = rules
-            .iter()
-            .step_by(stride)
-            .map(|drawn| Served {
-                rule: drawn.rule,
-                bucket: 0,
-            })
-            .collect();
+        let (scale, sample) = alike(rules, most);
         let mut counters = Counters::new(sample.len());
         let mut aim = *aim;
         let mut least = LEAST_SCORE;
         for _ in 0..=CONCESSIONS {
-            let scale = scale * stride as f64;
             let mask = self.search(sample.clone(), scale, &aim, least, &mut counters);
             if mask.is_some() {
                 return mask;
@@ -215,6 +212,26 @@ impl<const W: usize> Greedy<W> {
     }
 }
 
+/// At most about that many of the rules, each for as many of the node's as the
+/// others: that number, and the rules.
+fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>>) {
+    let weights = rules.iter().map(|drawn| drawn.weight);
+    let scale = (weights.clone().sum::<f32>() / most as f32).max(weights.fold(1.0, f32::max));
+    let mut due = 0.5 * scale;
+    let mut drawn_rules = Vec::with_capacity(most.min(rules.len()));
+    for drawn in rules {
+        due += drawn.weight;
+        if due >= scale {
+            due -= scale;
+            drawn_rules.push(Served {
+                rule: drawn.rule,
+                bucket: 0,
+            });
+        }
+    }
+    (f64::from(scale), drawn_rules)
+}
+
 /// The telling bits of the most frequent kind that has any: where there are so
 /// many kinds that no step is worth what it loses.
 fn mask_of_a_kind<const W: usize>(rules: &[Drawn<W>]) -> Option<[u64; W]> {
@@ -223,11 +240,12 @@ fn mask_of_a_kind<const W: usize>(rules: &[Drawn<W>]) -> Option<[u64; W]> {
     let kinds = rules.chunk_by(|a, b| a.kind == b.kind);
     let telling = kinds.map(|kind| {
         let telling = telling_bits(kind.iter().map(|drawn| &drawn.rule));
-        (kind.len(), telling)
+        let rules: f32 = kind.iter().map(|drawn| drawn.weight).sum();
+        (rules, telling)
     });
     let some = telling.filter(|(_, telling)| *telling != [0; W]);
     // The first of the largest.
-    some.min_by_key(|&(rules, _)| std::cmp::Reverse(rules))
+    some.reduce(|most, other| if other.0 > most.0 { other } else { most })
         .map(|(_, telling)| telling)
 }
 
