@@ -267,7 +267,7 @@ pub(super) struct Prices {
     compare: f64,
     /// What a block of eight costs more than a few rules.
     wide: f64,
-    /// A branch that was predicted otherwise: a run has another block.
+    /// A branch that was predicted otherwise: the run has another block.
     miss: f64,
     /// Each further block.
     block: f64,
@@ -292,17 +292,17 @@ impl Prices {
         // By where the rules are: in a cache near the core, in a far one, in
         // memory.
         let (line, nest) = match rules {
-            0..=10_000 => (0.1, 100.0),
-            10_001..=100_000 => (0.4, 120.0),
-            _ => (1.0, 150.0),
+            0..=10_000 => (0.8, 90.0),
+            10_001..=100_000 => (0.9, 110.0),
+            _ => (1.2, 140.0),
         };
         Prices {
             // Vectors of keys in the root, one key after the other below.
-            probe: if level == Level::Root { 4.0 } else { 40.0 },
-            compare: 5.0,
-            wide: 5.0,
-            miss: 4.0,
-            block: 5.0,
+            probe: if level == Level::Root { 3.0 } else { 45.0 },
+            compare: 3.0,
+            wide: 3.5,
+            miss: 3.0,
+            block: 3.0,
             line,
             nest,
             most: most as f64,
