@@ -47,6 +47,15 @@ pub(super) fn first_bits(there: usize) -> u8 {
     std::arch::x86_64::_bzhi_u32(0xff, there.min(8) as u32) as u8
 }
 
+/// The lowest bits of a mask: as many as there are, which must be at most four.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "bmi2")]
+#[allow(clippy::cast_possible_truncation)] // at most four
+pub(super) fn first_four(there: usize) -> u8 {
+    std::arch::x86_64::_bzhi_u32(0xf, there as u32) as u8
+}
+
 /// An instruction set that this processor has. It changes speed, never results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Isa {

@@ -14,7 +14,7 @@ pub(crate) mod runs;
 
 pub(crate) use isa::Isa;
 #[cfg(target_arch = "x86_64")]
-use isa::{Avx2, Avx512, first_bits};
+use isa::{Avx2, Avx512, first_bits, first_four};
 
 /// Words that begin with a cache line, so that whole vectors of them lie within
 /// one.

@@ -27,8 +27,8 @@ use super::table::{Bucket, Slot, TableNumber};
 use super::tree::Forest;
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
-use crate::simd::pending::{Keys, OneKey, Pending};
-use crate::simd::probe::{Found, Hit, probe};
+use crate::simd::pending::{Keys, OneKey, Pending, Positions};
+use crate::simd::probe::{Found, Hit, NEAR, probe};
 use crate::simd::runs::{self, AHEAD, Hits, NEVER, SHORT};
 use crate::simd::{Isa, prefetch};
 use crate::unwildcard;
@@ -45,8 +45,14 @@ pub(super) struct Means {
 }
 
 impl Means {
-    fn hits_ahead(self) -> usize {
-        if self.ahead { AHEAD } else { NEVER }
+    /// How far ahead to ask for runs among so many words: those that fit a
+    /// cache near the core are there in time.
+    fn hits_ahead(self, words: &[u64]) -> usize {
+        if self.ahead && words.len() > NEAR {
+            AHEAD
+        } else {
+            NEVER
+        }
     }
 }
 
@@ -59,8 +65,8 @@ struct Visit {
 
 /// Working memory of a batch.
 #[derive(Default)]
-pub(super) struct Buffers<const W: usize> {
-    pending: Pending<W>,
+pub(super) struct Buffers {
+    positions: Positions,
     found: Found,
     visits: Vec<Visit>,
     coming: Vec<Visit>,
@@ -74,65 +80,59 @@ impl<const W: usize> Forest<W> {
         means: Means,
         keys: &[[u64; W]],
         winners: &mut [Winner],
-        buffers: &mut Buffers<W>,
+        buffers: &mut Buffers,
     ) {
         for (keys, winners) in keys.chunks(BATCH).zip(winners.chunks_mut(BATCH)) {
-            self.visit_root(means, keys, winners, buffers);
-            if !buffers.visits.is_empty() {
-                buffers.pending.fill(keys, winners);
-                while !buffers.visits.is_empty() {
-                    self.visit_nested(means, buffers);
-                }
-                buffers.pending.hand_back(winners);
+            let Buffers {
+                positions,
+                found,
+                visits,
+                coming,
+                slots,
+            } = buffers;
+            let mut keys = Pending::new(keys, winners, positions);
+            visits.clear();
+            self.visit_root(means, &mut keys, found, visits);
+            while !visits.is_empty() {
+                coming.clear();
+                self.visit_nested(means, &mut keys, found, visits, slots, coming);
+                std::mem::swap(visits, coming);
             }
         }
     }
 
+    /// All tables of the root; what nested nodes are to be visited then.
     fn visit_root(
         &self,
         means: Means,
-        keys: &[[u64; W]],
-        winners: &mut [Winner],
-        buffers: &mut Buffers<W>,
+        keys: &mut Pending<'_, W>,
+        found: &mut Found,
+        visits: &mut Vec<Visit>,
     ) {
-        let Buffers {
-            pending,
-            found,
-            visits,
-            ..
-        } = buffers;
-        pending.fill(keys, winners);
-        visits.clear();
         for number in self.chain(self.root) {
-            let table = &self.tables[number.index()];
-            if !pending.narrow(means.probing, Winner::from_rank(table.best)) {
+            let table = self.tables[number.index()].probed(&self.secrets, means.ahead);
+            if !keys.narrow(means.probing, table.best) {
                 break;
             }
-            probe(
-                means.probing,
-                &table.probed(&self.secrets, means.ahead),
-                pending,
-                found,
-            );
+            probe(means.probing, &table, keys, found);
             visits.extend(found.nodes.hits().iter().map(|hit| Visit {
-                key: pending.origin(hit.key()),
+                key: hit.key(),
                 table: TableNumber::from_slot(Slot::from_word(hit.slot())),
             }));
-            self.compare_found(means, pending, found);
+            self.compare_found(means, keys, found);
         }
-        pending.hand_back(winners);
     }
 
     /// One table of each nested node that is to be visited.
-    fn visit_nested(&self, means: Means, buffers: &mut Buffers<W>) {
-        let Buffers {
-            pending,
-            found,
-            visits,
-            coming,
-            slots,
-        } = buffers;
-        coming.clear();
+    fn visit_nested(
+        &self,
+        means: Means,
+        keys: &mut Pending<'_, W>,
+        found: &mut Found,
+        visits: &mut Vec<Visit>,
+        slots: &mut Vec<(u32, u32)>,
+        coming: &mut Vec<Visit>,
+    ) {
         slots.clear();
         if means.ahead {
             for visit in visits.iter() {
@@ -141,10 +141,11 @@ impl<const W: usize> Forest<W> {
         }
         visits.retain(|visit| {
             let table = &self.tables[visit.table.index()];
-            if !Winner::from_rank(table.best).beats(pending.winner(visit.key)) {
+            let (key, winner) = keys.at(visit.key);
+            if !Winner::from_rank(table.best).beats(*winner) {
                 return false;
             }
-            let hash = table.hash(&pending.key(visit.key), &self.secrets);
+            let hash = table.hash(key, &self.secrets);
             if means.ahead {
                 table.ask(hash);
             }
@@ -173,19 +174,18 @@ impl<const W: usize> Forest<W> {
                     found.push_run(Hit::new(slot.word(), visit.key));
                 }
             }
-            self.compare_found(means, pending, found);
+            self.compare_found(means, keys, found);
         }
-        std::mem::swap(visits, coming);
     }
 
-    fn compare_found(&self, means: Means, pending: &mut Pending<W>, found: &Found) {
+    fn compare_found(&self, means: Means, keys: &mut Pending<'_, W>, found: &Found) {
         for (list, short) in [(&found.short, true), (&found.long, false)] {
             let hits = Hits {
                 hits: list.hits(),
                 short,
-                ahead: means.hits_ahead(),
+                ahead: means.hits_ahead(self.runs.words()),
             };
-            self.compare(means, pending, hits);
+            self.compare(means, keys, hits);
         }
     }
 
@@ -236,7 +236,7 @@ impl<const W: usize> Forest<W> {
                     let hits = Hits {
                         hits: &[Hit::new(slot.word(), 0)],
                         short: usize::from(slot.length()) <= SHORT,
-                        ahead: means.hits_ahead(),
+                        ahead: means.hits_ahead(self.runs.words()),
                     };
                     self.compare(means, one, hits);
                 }

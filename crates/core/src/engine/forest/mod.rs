@@ -248,7 +248,7 @@ impl<const W: usize> Classifier for ForestEngine<W> {
 
     fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         assert_eq!(keys.len(), winners.len(), "one winner for each key");
-        let mut buffers: Box<Buffers<W>> = scratch.take();
+        let mut buffers: Box<Buffers> = scratch.take();
         self.forest
             .improve_batch(self.means, keys.rows(), winners, &mut buffers);
         scratch.put(buffers);
