@@ -33,6 +33,7 @@ use std::sync::Arc;
 
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
+use crate::relearn::{Drift, LookupPlan, Study};
 use crate::rule::{RuleId, Winner};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
@@ -165,6 +166,57 @@ pub trait DynamicClassifier: Classifier {
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let _ = progress;
         Ok(())
+    }
+
+    /// What lookups cost now, against when the engine was fitted to its rules;
+    /// `None` for engines that fit nothing. Takes a fraction of a millisecond:
+    /// ask every thousand updates or so.
+    fn drift(&self) -> Option<Drift> {
+        None
+    }
+
+    /// Takes notes on the rules for [learning again](crate::relearn), on a few
+    /// thousand of them with each call; says whether that was the last.
+    fn study(&self, study: &mut Study) -> bool {
+        let _ = study;
+        true
+    }
+
+    /// Takes all notes and learns from them: what one thread does that owns the
+    /// classifier. `None` for engines that do not learn.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop.
+    fn learn(&self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
+        let mut study = Study::new();
+        while !self.study(&mut study) {}
+        study.learn(progress)
+    }
+
+    /// Begins to arrange the rules as a plan says. That changes no answer; the
+    /// work is done with later updates, some with each, and by
+    /// [`maintain`](Self::maintain). A plan that comes while another is being
+    /// adopted waits until that is done, or until a newer one takes its place.
+    ///
+    /// Returns `false`, and does nothing, with a plan that does not
+    /// [fit](LookupPlan::fits).
+    #[must_use]
+    fn adopt(&mut self, plan: &LookupPlan) -> bool {
+        let _ = plan;
+        false
+    }
+
+    /// Does so many steps of work that is otherwise left to updates, each about
+    /// that of moving a rule; says whether there is more to do. For times in
+    /// which no updates come.
+    fn maintain(&mut self, steps: usize) -> bool {
+        let _ = steps;
+        self.is_unfinished()
+    }
+
+    /// Whether [`maintain`](Self::maintain) has anything to do.
+    fn is_unfinished(&self) -> bool {
+        false
     }
 }
 

@@ -16,6 +16,8 @@
 //! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`].
 //! 6. A [`Table`] lets readers look up on any number of threads while a writer
 //!    makes transactions, without waiting.
+//! 7. An engine that learns from its rules does so again while they change:
+//!    [`relearn`].
 //!
 //! ```
 //! use classyard::*;
@@ -49,6 +51,7 @@ pub mod engine;
 pub mod error;
 pub mod key;
 pub mod policy;
+pub mod relearn;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
@@ -69,6 +72,7 @@ pub use engine::{ENGINES, EngineSpec};
 pub use error::{BuildError, HeaderError, RuleError, SchemaError, UpdateError};
 pub use key::{KeySlice, KeyVec};
 pub use policy::{Policy, PolicyClassifier, PolicyTrace};
+pub use relearn::{Drift, LookupPlan, Study};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
 pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};

@@ -21,6 +21,9 @@ enum Step {
     Publish,
     Synchronize,
     Rebuild,
+    /// Learns and adopts.
+    Adopt,
+    Maintain,
     /// For the reader of that number, from those there are.
     Pin(usize),
     Look(usize),
@@ -39,6 +42,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Publish),
         1 => Just(Step::Synchronize),
         1 => Just(Step::Rebuild),
+        2 => Just(Step::Adopt),
+        2 => Just(Step::Maintain),
         4 => (0usize..8).prop_map(Step::Pin),
         2 => (0usize..8).prop_map(Step::Look),
         4 => (0usize..8).prop_map(Step::Unpin),
@@ -147,6 +152,8 @@ struct World {
     expected: Vec<Vec<Winner>>,
     oracle: Box<dyn Classifier>,
     visible: usize,
+    /// A plan was accepted that the live side does not adopt yet.
+    unseen_plan: bool,
     dice: Dice,
 }
 
@@ -168,6 +175,7 @@ impl World {
             keys,
             oracle,
             visible: 0,
+            unseen_plan: false,
             dice,
         }
     }
@@ -178,15 +186,20 @@ impl World {
 
     /// The writer could publish now; says whether it must have, by the model.
     fn may_publish(&mut self) -> bool {
-        if self.visible == self.accepted() {
+        if self.visible == self.accepted() && !self.unseen_plan {
             return true;
         }
         if self.seats.iter().any(|seat| seat.in_standby) {
             return false;
         }
-        self.visible = self.accepted();
-        self.swap();
+        self.published();
         true
+    }
+
+    fn published(&mut self) {
+        self.visible = self.accepted();
+        self.unseen_plan = false;
+        self.swap();
     }
 
     fn swap(&mut self) {
@@ -226,7 +239,7 @@ impl World {
             }
             Step::Publish => {
                 // It would wait for ever where a guard is in the way.
-                if self.visible == self.accepted() || !self.held() {
+                if (self.visible == self.accepted() && !self.unseen_plan) || !self.held() {
                     self.writer.publish();
                     assert!(self.may_publish());
                 }
@@ -249,7 +262,27 @@ impl World {
                 if free {
                     self.writer.rebuild(&mut NoProgress).unwrap();
                     self.visible = self.accepted();
+                    self.unseen_plan = false;
                 }
+            }
+            Step::Adopt => {
+                let plan = self.table.reader().learn(&mut NoProgress).unwrap();
+                assert_eq!(plan.is_some(), self.writer.drift().is_some());
+                if let Some(plan) = plan {
+                    assert!(self.writer.adopt(&plan));
+                    self.unseen_plan = true;
+                    self.may_publish();
+                }
+            }
+            Step::Maintain => {
+                let adopting = self.writer.drift().is_some_and(|drift| drift.adopting);
+                let more = self.writer.maintain(3);
+                if (adopting || self.unseen_plan) && !self.held() {
+                    self.published();
+                }
+                let drift = self.writer.drift();
+                let adopting = drift.is_some_and(|drift| drift.adopting);
+                assert_eq!(more, adopting || self.unseen_plan);
             }
             Step::Create if self.seats.len() < 4 => {
                 self.seats.push(Seat::new(self.table.reader(), &self.keys));
@@ -346,7 +379,9 @@ proptest! {
     fn every_order_shows_what_the_model_says(
         steps in prop::collection::vec(step(), 1..120),
         seed in any::<u64>(),
-        engine in prop::sample::select(vec!["linear", "tss", "tuplemerge", "tuplemerge-vpp"]),
+        engine in prop::sample::select(vec![
+            "linear", "tss", "tuplemerge", "tuplemerge-vpp", "forest", "forest:most=2",
+        ]),
         writer_first in any::<bool>(),
     ) {
         let mut world = World::new(&EngineSpec::parse(engine).unwrap(), seed);

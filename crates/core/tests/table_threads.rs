@@ -38,6 +38,8 @@ struct Stage {
     /// Batches looked up so far.
     done: AtomicUsize,
     over: AtomicBool,
+    /// Plans adopted.
+    adopted: AtomicUsize,
 }
 
 impl Stage {
@@ -70,8 +72,15 @@ impl Stage {
     }
 }
 
-/// Makes transactions until there were enough; returns them.
-fn write(mut writer: Writer, mut model: Model, stage: &Stage, dice: &mut Dice) -> Vec<Vec<Owned>> {
+/// Makes transactions until there were enough; returns them. Adopts the plans
+/// that come from the thread that learns.
+fn write(
+    mut writer: Writer,
+    mut model: Model,
+    stage: &Stage,
+    plans: &mpsc::Receiver<LookupPlan>,
+    dice: &mut Dice,
+) -> Vec<Vec<Owned>> {
     let mut made = Vec::new();
     while made.len() < TRANSACTIONS || stage.done.load(Ordering::Relaxed) < BATCHES {
         let changes = model.draw(dice);
@@ -79,12 +88,20 @@ fn write(mut writer: Writer, mut model: Model, stage: &Stage, dice: &mut Dice) -
         made.push(changes);
         assert_eq!(version.transactions(), made.len() as u64);
         assert_eq!(writer.rules(), model.rules.len());
+        if let Ok(plan) = plans.try_recv() {
+            assert!(writer.adopt(&plan));
+            stage.adopted.fetch_add(1, Ordering::Relaxed);
+        }
         match dice.below(400) {
             0 => assert_eq!(writer.publish(), version),
             1 => assert_eq!(writer.synchronize(), version),
             2 => assert_eq!(writer.rebuild(&mut NoProgress).unwrap(), version),
             3..20 => {
                 writer.try_publish();
+            }
+            // Rare, so that most plans are adopted while changes come.
+            395..400 => {
+                writer.maintain(30);
             }
             20..100 => std::thread::yield_now(),
             _ => {}
@@ -101,10 +118,12 @@ fn run(spec: &EngineSpec, seed: u64) -> String {
     let rules = model.rule_set();
     let limits = Limits::default();
     let (writer, table) = Table::build(&rules, spec, &limits, &mut NoProgress).unwrap();
+    let learns = writer.drift().is_some();
     let stage = Stage {
         batches: (0..8).map(|_| batch(32, &mut dice)).collect(),
         done: AtomicUsize::new(0),
         over: AtomicBool::new(false),
+        adopted: AtomicUsize::new(0),
     };
     let mut handles = 0;
     let (made, mut seen) = std::thread::scope(|scope| {
@@ -147,7 +166,20 @@ fn run(spec: &EngineSpec, seed: u64) -> String {
             }
             seen
         }));
-        let made = write(writer, model, stage, &mut dice);
+        // One thread learns again and again.
+        let (learned, plans) = mpsc::sync_channel(1);
+        let mut reader = table.reader();
+        scope.spawn(move || {
+            while !stage.over.load(Ordering::Relaxed) {
+                let plan = reader.learn(&mut NoProgress).unwrap();
+                let Some(plan) = plan else { break };
+                if learned.send(plan).is_err() {
+                    break;
+                }
+            }
+        });
+        let made = write(writer, model, stage, &plans, &mut dice);
+        drop(plans);
         let mut all = Vec::new();
         for thread in threads {
             all.extend(thread.join().unwrap());
@@ -157,11 +189,19 @@ fn run(spec: &EngineSpec, seed: u64) -> String {
         all.extend(seen);
         (made, all)
     });
+    let adopted = stage.adopted.load(Ordering::Relaxed);
+    assert_eq!(
+        adopted > 0,
+        learns && !cfg!(miri),
+        "{spec}: {adopted} plans"
+    );
     let versions = verify(&rules, &made, &mut seen, &stage.batches);
     format!(
-        "{spec}: {} transactions, {} batches at {versions} versions, {handles} handles",
+        "{spec}: {} transactions, {} batches at {versions} versions, {handles} handles, \
+         {} plans adopted",
         made.len(),
         seen.len(),
+        adopted,
     )
 }
 

@@ -47,12 +47,13 @@ fn hostile_rules_are_answered_right_while_they_change() {
 }
 
 /// Carries a list out; `look` is shown the classifier and the rules that are
-/// in, every so many steps and at the end.
+/// in, every so many steps and at the end, and may change the one without the
+/// others.
 fn carry_out(
     spec: &EngineSpec,
     list: &UpdateList,
     every: usize,
-    mut look: impl FnMut(&dyn Classifier, &RuleSet),
+    mut look: impl FnMut(&mut dyn Classifier, &RuleSet),
 ) -> Box<dyn Classifier> {
     let build = |rules: &RuleSet| {
         spec.build(rules, &Limits::default(), &mut NoProgress)
@@ -76,7 +77,7 @@ fn carry_out(
             .unwrap();
         done.steps.push(*step);
         if turn % every == every - 1 || turn + 1 == list.steps.len() {
-            look(classifier.as_ref(), &done.subset(&done.last()));
+            look(classifier.as_mut(), &done.subset(&done.last()));
         }
     }
     classifier
@@ -121,6 +122,51 @@ fn hostile_changes_are_answered_right() {
             assert!(hits > 50, "{name}: only {hits} headers hit");
         }
     }
+}
+
+/// What is learned on the way is adopted with the next changes of the list,
+/// and the plan of the last look but one once more.
+#[test]
+fn a_forest_that_learns_again_is_right_and_holds_little_more() {
+    let spec = EngineSpec::parse("forest").unwrap();
+    let mut all_half_way = 0;
+    for size in [1000, 20_000] {
+        for kind in HostileUpdates::ALL {
+            let list = kind.list(size, 5, &mut NoProgress).unwrap();
+            let (mut worst, mut looks, mut half_way) = (0.0_f64, 0, 0);
+            let mut before = None;
+            carry_out(&spec, &list, list.steps.len() / 40, |classifier, rules| {
+                let fresh = spec.build(rules, &Limits::default(), &mut NoProgress);
+                let fresh = fresh.unwrap().stats().bytes();
+                let bytes = classifier.stats().bytes();
+                assert!(
+                    bytes <= 4 * fresh + (1 << 16),
+                    "{} {size}: {bytes} bytes for {} rules, {fresh} afresh",
+                    kind.name(),
+                    rules.len()
+                );
+                #[allow(clippy::cast_precision_loss)] // to be printed
+                let ratio = bytes as f64 / fresh as f64;
+                worst = worst.max(ratio);
+                looks += 1;
+                ask(kind.name(), classifier, rules, looks);
+                let engine = classifier.as_dynamic().unwrap();
+                half_way += usize::from(engine.drift().unwrap().adopting);
+                let plan = engine.learn(&mut NoProgress).unwrap().unwrap();
+                for plan in before.iter().chain([&plan]) {
+                    assert!(engine.adopt(plan));
+                }
+                before = Some(plan);
+            });
+            println!(
+                "{} {size}: at most {worst:.2} times a fresh build, adopting in {half_way} of \
+                 {looks} looks",
+                kind.name()
+            );
+            all_half_way += half_way;
+        }
+    }
+    assert!(all_half_way > 200, "{all_half_way} looks while adopting");
 }
 
 /// The bound that `docs/forest.md` states.

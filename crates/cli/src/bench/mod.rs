@@ -17,6 +17,7 @@ mod latency;
 mod measure;
 mod mixed;
 mod peer;
+mod relearn;
 mod report;
 mod updates;
 mod verify;
@@ -27,6 +28,7 @@ pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
 pub(crate) use mixed::{MixedPlan, MixedRow, Pair, Rate, Wish, measure_mixed};
 pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
 pub(crate) use peer::PeerSpec;
+pub(crate) use relearn::{RelearnPlan, measure as measure_relearning};
 pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
 
 use contestant::{Engine, Lane, Shown, judge};

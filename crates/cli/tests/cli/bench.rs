@@ -361,3 +361,34 @@ fn the_real_rte_acl_answers_as_we_do() {
         expected_algorithms()
     );
 }
+
+#[test]
+fn learning_again_makes_lookups_as_fast_as_rebuilding() {
+    let arguments = "bench --relearn --profiles acl1 --sizes 4k --quick -e tss,forest";
+    let report = run(&format!("{arguments} --format json")).exits(0).json();
+    // Of the two, one learns.
+    let [row] = report.as_array().unwrap().as_slice() else {
+        panic!("{report}");
+    };
+    assert_eq!(row["engine"], "forest");
+    assert_eq!(row["wrong"], 0);
+    let number = |name: &str| row[name].as_f64().unwrap();
+    assert!(
+        number("counted_grown") > 1.5 * number("counted_first"),
+        "{row}"
+    );
+    assert!(number("counted_adopted") < number("counted_grown"), "{row}");
+    for name in ["grown_ns", "adopting_ns", "adopted_ns", "rebuilt_ns"] {
+        assert!(number(name) > 0.0, "{row}");
+    }
+    assert!(
+        row["adopting"]["count"].as_u64().unwrap() >= 4000 / 8,
+        "{row}"
+    );
+    run(arguments).exits(0).prints("acl1 4k").prints("adopted");
+    let csv = run(&format!("{arguments} --format csv")).exits(0);
+    let cells = |line: &str| line.split(',').count();
+    assert_eq!(csv.lines().len(), 2);
+    assert_eq!(cells(csv.lines()[0]), cells(csv.lines()[1]));
+    run("bench --relearn --updates").exits(2);
+}

@@ -3,6 +3,7 @@
 use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
 use crate::error::{BuildError, UpdateError};
+use crate::relearn::LookupPlan;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::transaction::{Change, Transaction};
 
@@ -171,6 +172,32 @@ impl PolicyClassifier {
             part.rebuild(progress)?;
         }
         Ok(())
+    }
+
+    /// Begins to arrange a part's rules as a plan says, which
+    /// [`learn`](DynamicClassifier::learn) of that part has made; returns `false`,
+    /// and does nothing, with a plan that does not fit.
+    ///
+    /// # Panics
+    /// When there is no such part, or the engine takes no updates.
+    #[must_use]
+    pub fn adopt(&mut self, part: PartId, plan: &LookupPlan) -> bool {
+        let part = self.part_mut(part).as_dynamic();
+        part.expect(STATIC_ENGINE).adopt(plan)
+    }
+
+    /// Does so many steps of work in each part that is otherwise left to
+    /// updates; says whether there is more to do.
+    ///
+    /// # Panics
+    /// When the engine takes no updates.
+    pub fn maintain(&mut self, steps: usize) -> bool {
+        let mut more = false;
+        for part in &mut self.parts {
+            let part = part.as_dynamic().expect(STATIC_ENGINE);
+            more |= part.maintain(steps);
+        }
+        more
     }
 
     /// Rules of the policy, each counted once.

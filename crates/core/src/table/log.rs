@@ -8,6 +8,7 @@ use hashbrown::HashMap;
 use crate::classifier::{Classifier, DynamicClassifier, NoProgress, Progress};
 use crate::error::BuildError;
 use crate::policy::{PartId, PolicyClassifier};
+use crate::relearn::LookupPlan;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef};
 use crate::schema::Schema;
 use crate::transaction::{Change, Transaction};
@@ -21,9 +22,9 @@ pub trait Replica: Send + Sync {
     #[doc(hidden)]
     fn part(&self, part: PartId) -> &dyn Classifier;
 
-    /// Makes changes of one part that the table has accepted.
+    /// The same, to change as the table has accepted.
     #[doc(hidden)]
-    fn replay(&mut self, part: PartId, transaction: &Transaction<'_>);
+    fn part_mut(&mut self, part: PartId) -> &mut dyn DynamicClassifier;
 
     /// All changes up to here are made, and so many rules are there.
     #[doc(hidden)]
@@ -41,8 +42,8 @@ impl Replica for dyn Classifier {
         self
     }
 
-    fn replay(&mut self, _: PartId, transaction: &Transaction<'_>) {
-        self.as_dynamic().expect(STATIC).replay(transaction);
+    fn part_mut(&mut self, _: PartId) -> &mut dyn DynamicClassifier {
+        self.as_dynamic().expect(STATIC)
     }
 
     fn set_rules(&mut self, _: usize) {}
@@ -57,9 +58,9 @@ impl Replica for PolicyClassifier {
         PolicyClassifier::part(self, part)
     }
 
-    fn replay(&mut self, part: PartId, transaction: &Transaction<'_>) {
-        let part = self.part_mut(part).as_dynamic();
-        part.expect(STATIC).replay(transaction);
+    fn part_mut(&mut self, part: PartId) -> &mut dyn DynamicClassifier {
+        let part = PolicyClassifier::part_mut(self, part).as_dynamic();
+        part.expect(STATIC)
     }
 
     fn set_rules(&mut self, rules: usize) {
@@ -78,22 +79,37 @@ pub(super) fn dynamic<C: Replica + ?Sized>(replica: &C, part: PartId) -> &dyn Dy
 
 /// Work that is no change of rules, and that both sides do at the same place
 /// among the changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) enum Operation {
     /// Reorganise for faster lookups.
     Rebuild,
+    /// Begin to arrange a part's rules as a plan says.
+    Adopt(PartId, LookupPlan),
+    /// Go on with that in all parts, so many steps.
+    Maintain(usize),
 }
 
 impl Operation {
     /// Does the work on one side.
     pub(super) fn perform<C: Replica + ?Sized>(
-        self,
+        &self,
         replica: &mut C,
+        parts: usize,
         progress: &mut dyn Progress,
     ) -> Result<(), BuildError> {
         match self {
-            Operation::Rebuild => replica.rebuild(progress),
+            Operation::Rebuild => return replica.rebuild(progress),
+            Operation::Adopt(part, plan) => {
+                let adopted = replica.part_mut(*part).adopt(plan);
+                assert!(adopted, "the writer has seen that the plan fits");
+            }
+            Operation::Maintain(steps) => {
+                for part in (0..parts).map(PartId::from_index) {
+                    replica.part_mut(part).maintain(*steps);
+                }
+            }
         }
+        Ok(())
     }
 }
 
@@ -153,7 +169,18 @@ impl Log {
         });
     }
 
+    /// Whether there is an operation to do.
+    pub(super) fn has_operations(&self) -> bool {
+        !self.operations.is_empty()
+    }
+
+    /// A plan takes the place of one that is still to be adopted.
     pub(super) fn push_operation(&mut self, operation: Operation) {
+        if let Operation::Adopt(part, _) = operation {
+            let other =
+                |before: &Operation| !matches!(before, Operation::Adopt(p, _) if *p == part);
+            self.operations.retain(|(_, before)| other(before));
+        }
         self.operations.push((self.entries.len(), operation));
     }
 
@@ -186,12 +213,12 @@ impl Log {
     ) -> Result<(), BuildError> {
         let mut done = 0;
         let mut outcome = Ok(());
-        for &(at, operation) in &self.operations {
-            self.replay_changes(done..at, replica, schemas, memory);
+        for (at, operation) in &self.operations {
+            self.replay_changes(done..*at, replica, schemas, memory);
             if outcome.is_ok() {
-                outcome = operation.perform(replica, progress);
+                outcome = operation.perform(replica, schemas.len(), progress);
             }
-            done = at;
+            done = *at;
         }
         self.replay_changes(done..self.entries.len(), replica, schemas, memory);
         outcome
@@ -229,7 +256,7 @@ impl Log {
                 transaction.push(self.change(entry, schema));
             }
             if !transaction.changes().is_empty() {
-                replica.replay(part, &transaction);
+                replica.part_mut(part).replay(&transaction);
             }
         }
         *memory = transaction.reuse();

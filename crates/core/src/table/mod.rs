@@ -45,6 +45,55 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Learning again
+//!
+//! An engine that learns from its rules can do so [again](crate::relearn) while
+//! readers look and the writer makes transactions: on a thread of the caller's,
+//! with a reader of its own. Nobody is kept waiting.
+//!
+//! ```
+//! use std::sync::mpsc;
+//! use classyard::*;
+//!
+//! let schema = Schema::ipv4_5tuple();
+//! let engine = EngineSpec::parse("forest")?;
+//! let (mut writer, table) =
+//!     Table::build(&RuleSet::new(&schema), &engine, &Limits::default(), &mut NoProgress)?;
+//! let mut reader = table.reader();
+//! let (ask, asked) = mpsc::channel();
+//! let (learned, plans) = mpsc::channel();
+//! std::thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
+//!     scope.spawn(move || {
+//!         while asked.recv().is_ok() {
+//!             let plan = reader.learn(&mut NoProgress).expect("nobody stops it");
+//!             let _ = learned.send(plan.expect("a forest learns"));
+//!         }
+//!     });
+//!     let mut learning = false;
+//!     for number in 0..5000 {
+//!         let mut matches = [FieldMatch::Any; 5];
+//!         matches[1] = FieldMatch::Exact(u128::from(number) << 8);
+//!         let rule = Rule::new(&schema, RuleId::new(number)?, Priority(1), ActionId(0), &matches)?;
+//!         writer.apply(Transaction::new().insert(rule.view()))?;
+//!         let look = number % 1000 == 999;
+//!         if look && !learning && writer.drift().is_some_and(|drift| drift.is_due()) {
+//!             ask.send(())?;
+//!             learning = true;
+//!         }
+//!         if let Ok(plan) = plans.try_recv() {
+//!             learning = !writer.adopt(&plan);
+//!         }
+//!     }
+//!     // In quiet times:
+//!     if learning && writer.adopt(&plans.recv()?) {
+//!         while writer.maintain(64) {}
+//!     }
+//!     drop(ask);
+//!     Ok(())
+//! })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Mechanism
 //!
 //! Left-right [RC15] with group commit; `left_right.rs` draws the protocol and
@@ -78,6 +127,7 @@ use crate::ruleset::RuleSet;
 mod left_right;
 mod log;
 mod policy;
+mod relearn;
 mod sync;
 mod writer;
 

@@ -26,14 +26,14 @@ pub const MAX_PENDING: usize = 65_536;
 /// [`publish`](Self::publish) before, to be sure. Readers go on with the last
 /// version that was visible.
 pub struct Writer<C: Replica + ?Sized = dyn Classifier> {
-    sides: left_right::Writer<Side<C>>,
+    pub(super) sides: left_right::Writer<Side<C>>,
     /// The parts' schemas.
     pub(super) schemas: Vec<Arc<Schema>>,
     pub(super) limits: Limits,
     /// What the live side has and the standby lacks.
     old: Log,
     /// What was accepted and neither side has.
-    new: Log,
+    pub(super) new: Log,
     /// Where rules stand after `new`, unless as in the live side.
     overlay: Overlay,
     /// The newest version, all that was accepted.
@@ -136,7 +136,7 @@ impl<C: Replica + ?Sized> Writer<C> {
     /// When the table is [poisoned](Self::is_poisoned).
     pub fn try_publish(&mut self) -> bool {
         self.refuse_poisoned();
-        if self.visible == self.accepted {
+        if self.visible == self.accepted && !self.new.has_operations() {
             return true;
         }
         if !self.sides.standby_is_free() {
@@ -196,10 +196,11 @@ impl<C: Replica + ?Sized> Writer<C> {
     ) -> Result<(), BuildError> {
         self.publish();
         self.settle(progress)?;
+        let parts = self.schemas.len();
         self.poisoned = true;
         let performed = self
             .sides
-            .with_standby(|side| operation.perform(&mut *side.classifier, progress));
+            .with_standby(|side| operation.perform(&mut *side.classifier, parts, progress));
         self.poisoned = false;
         performed.expect(FREE)?;
         // Now the side that was live owes the operation.

@@ -4,7 +4,8 @@
 //! are looked up singly and with a mask as well. Where there is a list of
 //! expected answers, the first is held against it too. Then, if asked for,
 //! rules are removed, replaced and put back at random, and the engines must
-//! agree after each transaction.
+//! agree after each transaction. Now and then those that can learn again from
+//! their rules, and adopt what they learn with the transactions that follow.
 //!
 //! Agreement is cheap: a million headers take as long as looking them up. Only
 //! when two answers differ are all rules scanned, to say which is right.
@@ -21,8 +22,8 @@ use classyard::{
 
 use super::differential::{Disagreement, Question, Scenario, minimise};
 use super::oracle::{OwnedChange, transaction};
-use super::random::SeededDice;
-use super::{Skip, Subject, guarded, ring, text};
+use super::random::{Dice, SeededDice};
+use super::{Skip, Subject, guarded, relearn, ring, text};
 
 mod overlay;
 mod report;
@@ -119,6 +120,12 @@ pub fn collide(
 
 /// The engine that every answer is held against when the oracle is asked for.
 const ORACLE: &str = "linear";
+
+/// Transactions from one learning to the next, in the mean.
+const RELEARNED: usize = 64;
+
+/// Steps of adopting done at once, one of these; the others come with updates.
+const RELEARNED_AT_ONCE: [usize; 3] = [0, 100, usize::MAX];
 
 /// For each part, where its headers stand in the trace.
 fn indices(policy: &Policy, trace: &PolicyTrace) -> Vec<Vec<usize>> {
@@ -447,6 +454,8 @@ impl<'a> Collider<'a> {
             }
         }
         let mut dice = SeededDice::new(self.options.seed);
+        // Of their own, so that the updates of a seed are what they were.
+        let mut moments = SeededDice::new(!self.options.seed);
         let mut made = 0;
         while made < self.options.updates {
             let step = progress.report("updating", made, self.options.updates);
@@ -456,11 +465,38 @@ impl<'a> Collider<'a> {
             let changes = self.overlay.draw(&mut dice);
             made += changes.iter().map(Vec::len).sum::<usize>().max(1);
             self.apply(&changes)?;
+            if moments.below(RELEARNED) == 0 {
+                let steps = RELEARNED_AT_ONCE[moments.below(RELEARNED_AT_ONCE.len())];
+                self.relearn(steps)?;
+            }
             self.compare_some()?;
         }
         let restore = self.overlay.restore();
         self.apply(&restore)?;
         self.compare_some()
+    }
+
+    /// Has engines learn again, and adopt so many steps of that at once.
+    fn relearn(&mut self, steps: usize) -> Result<(), Stop> {
+        for seat in 0..self.seats.len() {
+            let subject = self.seats[seat].subject;
+            for part in self.policy.part_ids() {
+                let classifier = &mut self.seats[seat].parts[part.index()];
+                let learned = guarded(|| relearn(classifier.as_mut(), steps));
+                let message = match learned {
+                    Ok(Ok(learned)) => {
+                        self.report.counters.relearnings += usize::from(learned);
+                        continue;
+                    }
+                    Ok(Err(error)) => error.to_string(),
+                    Err(message) => message,
+                };
+                let place = Place { part, row: 0 };
+                let lookup = Lookup::Panic(message);
+                return Err(self.found(lookup, place, subject, None, Question::Relearn));
+            }
+        }
+        Ok(())
     }
 
     /// Makes changes, a list for each part, in every engine that takes them.

@@ -7,7 +7,8 @@
 //! repeat:
 //!     draw a transaction; the oracle and every subject take or refuse it,
 //!         with the same error
-//!     now and then: reorganise a subject
+//!     now and then: have the subjects reorganise themselves, or learn again
+//!         and adopt a part of that at once and the rest with later updates
 //!     every few transactions: draw headers, and ask every subject
 //!         batches of many lengths, with candidates    the right outcome
 //!         single lookups                              the same
@@ -42,7 +43,7 @@ pub use question::{Finding, Question};
 pub use report::Disagreement;
 pub use scenario::{Action, Scenario, minimise};
 
-use question::{apply, ask, chain, rebuild};
+use question::{apply, ask, chain, rebuild, relearn};
 
 /// What to do, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,8 @@ pub struct Counters {
     pub changes: usize,
     /// Reorganisations.
     pub rebuilds: usize,
+    /// Times that something was learned again.
+    pub relearnings: usize,
     /// Batches looked up.
     pub batches: usize,
     /// Headers in them.
@@ -122,13 +125,14 @@ pub struct Counters {
 impl Counters {
     /// Each count with its name.
     #[must_use]
-    pub fn list(&self) -> [(&'static str, usize); 13] {
+    pub fn list(&self) -> [(&'static str, usize); 14] {
         [
             ("builds", self.builds),
             ("transactions", self.transactions),
             ("refused transactions", self.refused),
             ("changes", self.changes),
             ("rebuilds", self.rebuilds),
+            ("relearnings", self.relearnings),
             ("batches", self.batches),
             ("batch lookups", self.batch_keys),
             ("single lookups", self.singles),
@@ -147,6 +151,7 @@ impl Counters {
         self.refused += other.refused;
         self.changes += other.changes;
         self.rebuilds += other.rebuilds;
+        self.relearnings += other.relearnings;
         self.batches += other.batches;
         self.batch_keys += other.batch_keys;
         self.singles += other.singles;
@@ -317,8 +322,13 @@ impl<'a> Run<'a> {
                 made += changes.len().max(1);
                 self.apply(changes)?;
             }
-            if dice.one_in(3) {
-                self.rebuild()?;
+            match dice.below(6) {
+                0 => self.rebuild()?,
+                1 | 2 => {
+                    let steps = [0, 1, 40, usize::MAX][dice.below(4)];
+                    self.relearn(steps)?;
+                }
+                _ => {}
             }
         }
     }
@@ -402,6 +412,22 @@ impl<'a> Run<'a> {
             }
         }
         self.history.push(Action::Rebuild);
+        Ok(())
+    }
+
+    fn relearn(&mut self, steps: usize) -> Result<(), Stop<'a>> {
+        for seat in &mut self.seats {
+            self.outcome.counters.relearnings += 1;
+            if let Err(finding) = relearn(seat.classifier.as_mut(), steps) {
+                return Err(Stop::Found(Box::new(Found {
+                    subject: seat.subject,
+                    question: Question::Relearn,
+                    finding,
+                    built_over: None,
+                })));
+            }
+        }
+        self.history.push(Action::Relearn(steps));
         Ok(())
     }
 

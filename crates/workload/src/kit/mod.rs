@@ -180,6 +180,23 @@ impl fmt::Display for Skip {
     }
 }
 
+/// Has a classifier learn again from its rules, and adopt so many steps of that
+/// at once; `false` for classifiers that do not learn.
+fn relearn(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, BuildError> {
+    let Some(dynamic) = classifier.as_dynamic() else {
+        return Ok(false);
+    };
+    let Some(plan) = dynamic.learn(&mut NoProgress)? else {
+        return Ok(false);
+    };
+    assert!(
+        plan.fits(dynamic) && dynamic.adopt(&plan),
+        "the engine does not take its own plan"
+    );
+    dynamic.maintain(steps);
+    Ok(true)
+}
+
 /// Calls a classifier, and turns a panic into its message.
 pub(crate) fn guarded<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(call)).map_err(|payload| panic_message(payload.as_ref()))

@@ -19,6 +19,7 @@
 //! changes = ["remove 3", "insert 4 @ 11: *"]
 //! refused = "change 1: cannot insert"     # how the error begins; optional
 //! rebuild = true                          # reorganise afterwards; optional
+//! relearn = 3                             # then learn again, and adopt that so far
 //! probes = ["dport=80 proto=tcp -> 4, 7"]
 //! ```
 //! [`super::text`] says how lines are written.
@@ -58,6 +59,9 @@ pub struct Step {
     pub refused: Option<String>,
     /// Whether to reorganise afterwards.
     pub rebuild: bool,
+    /// Whether to learn again after that, and how many steps to adopt it at
+    /// once.
+    pub relearn: Option<usize>,
     /// What is looked up then.
     pub probes: Vec<Probe>,
 }
@@ -148,6 +152,9 @@ impl Case {
             }
             if step.rebuild {
                 out += "rebuild = true\n";
+            }
+            if let Some(steps) = step.relearn {
+                out += &format!("relearn = {steps}\n");
             }
             out += &probes(&step.probes);
         }
@@ -243,6 +250,7 @@ struct RawStep {
     refused: Option<String>,
     #[serde(default)]
     rebuild: bool,
+    relearn: Option<usize>,
     #[serde(default)]
     probes: Vec<String>,
 }
@@ -288,6 +296,7 @@ fn parse_case(raw: RawCase) -> Result<Case, String> {
             changes: changes.collect::<Result<_, String>>()?,
             refused: raw.refused,
             rebuild: raw.rebuild,
+            relearn: raw.relearn,
             probes: probes(&raw.probes)?,
         })
     };
@@ -386,6 +395,7 @@ mod tests {
         [[case.step]]
         changes = ["remove 3", "modify 7 @ 1: *"]
         rebuild = true
+        relearn = 3
         probes = ["* -> 7"]
     "#;
 

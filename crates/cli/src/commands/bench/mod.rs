@@ -23,6 +23,7 @@ use crate::talk::Talk;
 
 mod hostile;
 mod mixed;
+mod relearn;
 
 use mixed::MixedArgs;
 
@@ -42,6 +43,8 @@ Examples:
   classyard bench -r acl.rules -e tuplemerge --mixed 0,5k,max --transaction 20 --seconds 5
   classyard bench --hostile all --sizes 10k -e forest,tuplemerge
       rules, traffic and updates that are hard for engines
+  classyard bench --relearn --profiles acl1,fw1 --sizes 64k -e forest
+      growth to a hundred times the size, and what learning again makes of it
 
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
@@ -55,6 +58,11 @@ target_updates_per_second, transaction, updates_per_second, updates_per_cpu_seco
 lookups_per_second, lookups_per_cpu_second, batch_seconds, apply_seconds, publish_seconds,
 visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share, reader_processor,
 writer_processor, checked_batches and wrong.
+
+With --relearn: one object for each engine and rule set with set, engine, rules,
+counted_first, counted_grown, counted_adopted, grown_ns, adopting_ns, adopted_ns, rebuilt_ns, learn_seconds, look_seconds,
+adopt_seconds, rebuild_seconds, growing and adopting ({count, mean_ns, p999_ns, max_ns}),
+adopting_bytes, adopted_bytes and wrong; engines that do not learn are left out.
 
 JSON with --hostile: lookups and updates, each a list of objects for engines and sets; ratios
 divide by the geometric mean of the friendly sets of that size.")]
@@ -138,7 +146,17 @@ pub(crate) struct Args {
     )]
     traffic: Vec<HostileTraffic>,
 
-    /// Headers to draw from the rules (default 1M, 20k with --hostile)
+    /// Measure learning again instead: engines grow from one rule in a hundred,
+    /// learn, and adopt what they have learned while rules change
+    #[arg(
+        long,
+        conflicts_with_all = ["rules", "peers", "updates", "hostile", "mixed"],
+        help_heading = "Learning again"
+    )]
+    relearn: bool,
+
+    /// Headers to draw from the rules (default 1M, 20k with --hostile, 100k
+    /// with --relearn)
     #[arg(long, value_parser = count, value_name = "COUNT")]
     headers: Option<usize>,
 
@@ -256,6 +274,9 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     }
     if !args.hostile.is_empty() {
         return hostile::run(args, talk);
+    }
+    if args.relearn {
+        return relearn::run(args, talk);
     }
     let plan = Plan {
         repeats: args.repeats(),

@@ -59,6 +59,7 @@ struct Compared {
     misses: usize,
     transactions: usize,
     changes: usize,
+    relearnings: usize,
 }
 
 #[derive(Serialize)]
@@ -150,6 +151,7 @@ impl Compared {
             misses: counters.misses,
             transactions: counters.transactions,
             changes: counters.changes,
+            relearnings: counters.relearnings,
         }
     }
 
@@ -163,6 +165,7 @@ impl Compared {
             misses: self.misses + other.misses,
             transactions: self.transactions + other.transactions,
             changes: self.changes + other.changes,
+            relearnings: self.relearnings + other.relearnings,
         }
     }
 
@@ -175,6 +178,7 @@ impl Compared {
             ("expected answer", self.expected_answers),
             ("change", self.changes),
             ("transaction", self.transactions),
+            ("relearning", self.relearnings),
         ];
         rows.retain(|&(_, count)| count > 0);
         rows
@@ -275,6 +279,7 @@ impl Report for CheckReport {
             &"expected_answers",
             &"transactions",
             &"changes",
+            &"relearnings",
             &"seconds",
         ])?;
         for case in &self.cases {
@@ -292,6 +297,7 @@ impl Report for CheckReport {
                 &compared.expected_answers,
                 &compared.transactions,
                 &compared.changes,
+                &compared.relearnings,
                 &case.seconds,
             ])?;
         }

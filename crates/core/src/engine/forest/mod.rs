@@ -39,10 +39,17 @@
 //! A rule goes to the first learned table that serves it, in each node on its
 //! way; a run of `most` rules is split into a node when one more comes. A
 //! removal finds its run through `places`. A node of few rules becomes a run
-//! again, an empty table goes. Masks are not touched by updates, so a set that
-//! has changed a lot is worth learning again: [`rebuild`]. Whatever is large,
-//! arrays that grow, gaps to be closed, bounds to be corrected, is done a few
-//! steps with each update ([`runs`], [`places`]).
+//! again, an empty table goes. Whatever is large, arrays that grow, gaps to be
+//! closed, bounds to be corrected, is done a few steps with each update
+//! ([`runs`], [`places`]).
+//!
+//! # Learning again
+//! Masks are not touched by updates, so lookups get dearer as the rules become
+//! others: [`drift`]. The root is learned again from notes of the rules, on
+//! another thread ([`study`]), and the plan is adopted in place: new tables join
+//! the old ones in the root, and rules move over, a few with each update
+//! ([`adopt`]). [`rebuild`] learns everything anew, nested nodes as well, at
+//! once.
 //!
 //! # Cost
 //! Lookup: a hash and a slot for each table that is visited, mostly one to
@@ -65,18 +72,24 @@ use crate::engine::tuple_space::build_for_width;
 use crate::engine::{Engine, EngineOption, EngineOptions};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
+use crate::relearn::{Drift, LookupPlan, Study};
 use crate::rule::{RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::simd::Isa;
 use crate::transaction::{Change, Transaction};
 
+mod adopt;
+mod change;
+mod drift;
 mod learn;
 mod lookup;
 mod places;
 mod runs;
 mod shape;
+mod study;
 mod table;
+mod tables;
 mod tree;
 mod units;
 
@@ -317,10 +330,36 @@ impl<const W: usize> DynamicClassifier for ForestEngine<W> {
                     self.forest.insert(rule);
                 }
             }
+            self.forest.go_on(adopt::STEPS);
         }
     }
 
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         self.forest.relearn(progress)
+    }
+
+    fn drift(&self) -> Option<Drift> {
+        Some(self.forest.drift())
+    }
+
+    fn study(&self, study: &mut Study) -> bool {
+        self.forest.study(study.notes(|| self.forest.notes()))
+    }
+
+    fn adopt(&mut self, plan: &LookupPlan) -> bool {
+        let fits = plan.fits(self);
+        if let Some(plan) = plan.get().filter(|_| fits) {
+            self.forest.adopt(plan);
+        }
+        fits
+    }
+
+    fn maintain(&mut self, steps: usize) -> bool {
+        self.forest.go_on(steps);
+        self.is_unfinished()
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.forest.is_unfinished()
     }
 }

@@ -101,6 +101,20 @@ impl Places {
         }
     }
 
+    /// The number of entries, used or not, in pages that are used or were.
+    pub(super) fn entries(&self) -> usize {
+        self.pages * PAGE
+    }
+
+    /// The rule of an entry. A rule keeps its entry as long as it is there.
+    pub(super) fn entry(&self, entry: usize) -> Option<(RuleId, Place)> {
+        let page = entry / PAGE;
+        let page = &self.chunks[page / CHUNK][page % CHUNK];
+        let place = page.places[entry % PAGE];
+        let number = page.number as usize * PAGE + entry % PAGE;
+        (place != NOWHERE).then(|| (RuleId::from_index(number), place))
+    }
+
     fn find(&self, number: u32) -> Option<u32> {
         let page = self.index.get(&number).or_else(|| self.old.get(&number));
         page.copied()

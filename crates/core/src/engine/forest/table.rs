@@ -118,6 +118,17 @@ impl Slot {
     }
 }
 
+/// What becomes of a table of the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// It is there as long as it has rules.
+    Usual,
+    /// A plan's that is being adopted: it stays while it is still empty.
+    Coming,
+    /// Of before the plan: takes no rule and loses those that it has.
+    Leaving,
+}
+
 /// A table: members that lookups read first.
 #[derive(Clone, Debug)]
 pub(super) struct Table<const W: usize> {
@@ -136,6 +147,7 @@ pub(super) struct Table<const W: usize> {
     pub(super) parent_slot: u32,
     /// When the table was learned: rules go to the first that serves them.
     pub(super) turn: u32,
+    pub(super) role: Role,
     /// Slots that hold nodes.
     pub(super) nodes: usize,
     /// Rules in the table, nested ones included.
@@ -151,22 +163,41 @@ pub(super) struct Table<const W: usize> {
 impl<const W: usize> Table<W> {
     /// An empty table.
     pub(super) fn new(mask: [u64; W], slots: usize) -> Table<W> {
-        assert!(slots.is_power_of_two() && slots <= 1 << 32);
+        Table::with_slots(mask, slots, vec![Slot::EMPTY.0; slots])
+    }
+
+    /// A table that is of no use before [`add_slots`](Table::add_slots) has made
+    /// its slots, some with each call.
+    pub(super) fn without_slots(mask: [u64; W], slots: usize) -> Table<W> {
+        Table::with_slots(mask, slots, Vec::with_capacity(slots))
+    }
+
+    fn with_slots(mask: [u64; W], count: usize, slots: Vec<u64>) -> Table<W> {
+        assert!(count.is_power_of_two() && count <= 1 << 32);
         Table {
             mask,
             best: u64::MAX,
             next: TableNumber::NONE,
-            shift: 63 - slots.ilog2(),
-            slots: vec![Slot::EMPTY.0; slots],
+            shift: 63 - count.ilog2(),
+            slots,
             parent: TableNumber::NONE,
             parent_slot: 0,
             turn: 0,
+            role: Role::Usual,
             nodes: 0,
             rules: 0,
             stale: false,
             scanned: 0,
             found: u64::MAX,
         }
+    }
+
+    /// Makes so many of the slots that are missing; says whether more are.
+    pub(super) fn add_slots(&mut self, count: usize) -> bool {
+        let all = 1_usize << (63 - self.shift);
+        let to = all.min(self.slots.len() + count);
+        self.slots.resize(to, Slot::EMPTY.0);
+        to < all
     }
 
     /// Asks for huge pages for the slots, before they are filled.
@@ -227,9 +258,9 @@ impl<const W: usize> Table<W> {
         self.slots.len()
     }
 
-    /// Frees the slots; the table is no longer used.
-    pub(super) fn drop_slots(&mut self) {
-        self.slots = Vec::new();
+    /// Takes the slots out, to be freed; the table is no longer used.
+    pub(super) fn take_slots(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.slots)
     }
 
     /// Asks for the slot of a hash ahead of its use.

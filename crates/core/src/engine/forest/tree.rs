@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::adopt::{Adoption, LEARNED, RootPlan};
 use super::learn::{Cost, Learner, Level, Outline, Plan, serves};
 use super::lookup::Means;
 use super::places::{Place, Places};
-use super::runs::{MAX_RUN, Run, Runs};
+use super::runs::{MAX_RUN, Runs};
 use super::table::{Bucket, Slot, Table, TableNumber};
+use super::tables::Tables;
 use super::{Ingredient, RowShape};
 use crate::classifier::{Progress, Stats, report};
 use crate::engine::splitmix;
@@ -28,57 +30,58 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    fn has(&self, ingredient: Ingredient) -> bool {
+    pub(super) fn has(&self, ingredient: Ingredient) -> bool {
         self.without != Some(ingredient)
     }
 }
-
-/// A node with fewer rules becomes a run again.
-const FOLDED: usize = 6;
-
-/// A node of up to this many rules is learned anew when it has doubled.
-const SMALL: usize = 128;
-
-/// Slots looked at with each removal while a bound is stale.
-const TIGHTENED: usize = 16;
 
 /// A forest: the root node is the chain of tables that begins at `root`.
 pub(super) struct Forest<const W: usize> {
     pub(super) schema: Arc<Schema>,
     pub(super) shape: RowShape,
-    pub(super) tables: Vec<Table<W>>,
+    pub(super) tables: Tables<W>,
     pub(super) root: TableNumber,
     pub(super) runs: Runs,
     pub(super) secrets: [u64; W],
-    free: Vec<TableNumber>,
-    places: Places,
-    learner: Learner<W>,
-    settings: Settings,
+    pub(super) free: Vec<TableNumber>,
+    pub(super) places: Places,
+    pub(super) learner: Learner<W>,
+    pub(super) settings: Settings,
     /// Rules of the root node when it was learned.
-    learned: usize,
+    pub(super) learned: usize,
     /// What lookups were to cost then.
-    predicted: Cost,
+    pub(super) predicted: Cost,
+    /// What they did cost then, counted as [`drift`](super::drift) does.
+    pub(super) cost: f64,
+    /// The plan that is being adopted, and the one that is next.
+    pub(super) adoption: Option<Adoption<W>>,
+    pub(super) waiting: Option<Arc<RootPlan<W>>>,
+    /// What the update at hand has cost beyond the usual, in steps of
+    /// [`adopt`](super::adopt).
+    pub(super) effort: usize,
+    /// Slots of tables that are gone, to be freed a little at a time.
+    pub(super) leftover: Vec<Vec<u64>>,
 }
 
 /// Rules on their way into a forest, as rows of columns.
-struct Rows<'a> {
-    words: &'a [u64],
-    columns: usize,
+pub(super) struct Rows<'a> {
+    pub(super) words: &'a [u64],
+    pub(super) columns: usize,
 }
 
 impl<'a> Rows<'a> {
-    fn row(&self, index: u32) -> &'a [u64] {
+    pub(super) fn row(&self, index: u32) -> &'a [u64] {
         &self.words[index as usize * self.columns..][..self.columns]
     }
 
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.words.len() / self.columns
     }
 }
 
 /// As many slots as there are distinct hashes; more if that would not separate
 /// any of them.
-fn slots_for(hashed: &[(u64, u32)]) -> usize {
+pub(super) fn slots_for(hashed: &[(u64, u32)]) -> usize {
     let distinct = hashed.chunk_by(|a, b| a.0 == b.0).count();
     let mut slots = distinct.next_power_of_two();
     let (Some(&(least, _)), Some(&(most, _))) = (hashed.first(), hashed.last()) else {
@@ -94,7 +97,7 @@ fn slots_for(hashed: &[(u64, u32)]) -> usize {
 const MOST_FOR_FEW: usize = 1 << 12;
 
 /// What progress observers are told.
-const LEARNING: &str = "learning masks";
+pub(super) const LEARNING: &str = "learning masks";
 
 impl<const W: usize> Forest<W> {
     pub(super) fn new(schema: &Arc<Schema>, settings: Settings) -> Forest<W> {
@@ -105,7 +108,7 @@ impl<const W: usize> Forest<W> {
             schema: Arc::clone(schema),
             runs: Runs::new(shape.columns(), huge),
             shape,
-            tables: Vec::new(),
+            tables: Tables::new(),
             root: TableNumber::NONE,
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
             free: Vec::new(),
@@ -119,6 +122,11 @@ impl<const W: usize> Forest<W> {
             settings,
             learned: 0,
             predicted: Cost::default(),
+            cost: 0.0,
+            adoption: None,
+            waiting: None,
+            effort: 0,
+            leftover: Vec::new(),
         }
     }
 
@@ -134,10 +142,13 @@ impl<const W: usize> Forest<W> {
     /// Bytes held, spare room included.
     pub(super) fn bytes(&self) -> usize {
         let slots: usize = self.tables.iter().map(Table::bytes).sum();
+        let leftover: usize = self.leftover.iter().map(Vec::capacity).sum();
         self.runs.bytes()
             + self.places.bytes()
             + slots
-            + self.tables.capacity() * size_of::<Table<W>>()
+            + self.adoption.as_ref().map_or(0, Adoption::bytes)
+            + leftover * size_of::<u64>()
+            + self.tables.bytes()
             + self.free.capacity() * size_of::<TableNumber>()
     }
 
@@ -152,6 +163,7 @@ impl<const W: usize> Forest<W> {
         let rule_bytes = self.len() * rule;
         let root: Vec<TableNumber> = self.chain(self.root).collect();
         let in_root: usize = root.len();
+        let drift = self.drift();
         let lengths = self.tables.iter().flat_map(Table::slots);
         let runs = lengths.filter_map(|slot| match slot.bucket() {
             Bucket::Run(run) => Some(usize::from(run.len)),
@@ -177,6 +189,15 @@ impl<const W: usize> Forest<W> {
                     "predicted compares",
                     format!("{:.2}", self.predicted.compares),
                 ),
+                (
+                    "counted cost",
+                    format!(
+                        "{:.1}, {:.2} times that when learned",
+                        drift.now,
+                        drift.ratio()
+                    ),
+                ),
+                ("adopting a plan", self.adopting()),
             ],
         }
     }
@@ -189,7 +210,7 @@ impl<const W: usize> Forest<W> {
         })
     }
 
-    fn outline(&self, row: &[u64]) -> Outline<W> {
+    pub(super) fn outline(&self, row: &[u64]) -> Outline<W> {
         Outline {
             value: std::array::from_fn(|word| self.shape.value(row, word)),
             mask: std::array::from_fn(|word| self.shape.mask(row, word)),
@@ -230,6 +251,8 @@ impl<const W: usize> Forest<W> {
             turn += 1;
         }
         self.learned = total;
+        self.cost = self.cost_now();
+        self.effort = 0;
         Ok(())
     }
 
@@ -315,7 +338,7 @@ impl<const W: usize> Forest<W> {
     /// Makes a run of rules, or a node if they are too many. When they are the
     /// `whole` of a table that should have told them apart, learning again
     /// would choose the same table.
-    fn grow_bucket(
+    pub(super) fn grow_bucket(
         &mut self,
         rows: &Rows<'_>,
         mut members: Vec<u32>,
@@ -324,6 +347,7 @@ impl<const W: usize> Forest<W> {
         whole: bool,
     ) -> Bucket {
         if members.len() > self.settings.most {
+            self.effort += members.len() / LEARNED;
             let mut turn = 0;
             let mut rest = members;
             let masks = if whole {
@@ -376,12 +400,12 @@ impl<const W: usize> Forest<W> {
         served
     }
 
-    fn place(&mut self, rank: u64, table: TableNumber, slot: u32) {
+    pub(super) fn place(&mut self, rank: u64, table: TableNumber, slot: u32) {
         let id = Winner::from_rank(rank).rule().expect("a rule's rank");
         self.places.set(id, Place { table, slot });
     }
 
-    fn add_table(&mut self, table: Table<W>) -> TableNumber {
+    pub(super) fn add_table(&mut self, table: Table<W>) -> TableNumber {
         if self.settings.has(Ingredient::Pages) {
             table.ask_for_huge_pages();
         }
@@ -389,13 +413,12 @@ impl<const W: usize> Forest<W> {
             self.tables[number.index()] = table;
             number
         } else {
-            self.tables.push(table);
-            TableNumber::from_index(self.tables.len() - 1)
+            self.tables.push(table)
         }
     }
 
     /// The first table of the node that a table belongs to.
-    fn first_of(&self, parent: TableNumber, parent_slot: u32) -> TableNumber {
+    pub(super) fn first_of(&self, parent: TableNumber, parent_slot: u32) -> TableNumber {
         if parent == TableNumber::NONE {
             return self.root;
         }
@@ -405,7 +428,7 @@ impl<const W: usize> Forest<W> {
         }
     }
 
-    fn set_first(&mut self, parent: TableNumber, parent_slot: u32, first: TableNumber) {
+    pub(super) fn set_first(&mut self, parent: TableNumber, parent_slot: u32, first: TableNumber) {
         if parent == TableNumber::NONE {
             self.root = first;
             return;
@@ -420,7 +443,7 @@ impl<const W: usize> Forest<W> {
     }
 
     /// Puts a table into its node's chain, at its place by best rule.
-    fn link(&mut self, number: TableNumber) {
+    pub(super) fn link(&mut self, number: TableNumber) {
         let Table {
             parent,
             parent_slot,
@@ -445,7 +468,7 @@ impl<const W: usize> Forest<W> {
     }
 
     /// Takes a table out of its node's chain.
-    fn unlink(&mut self, number: TableNumber) {
+    pub(super) fn unlink(&mut self, number: TableNumber) {
         let Table {
             parent,
             parent_slot,
@@ -466,7 +489,7 @@ impl<const W: usize> Forest<W> {
 
     /// Gives a table another bound, and the place in the chain that goes with
     /// it.
-    fn set_best(&mut self, number: TableNumber, best: u64) {
+    pub(super) fn set_best(&mut self, number: TableNumber, best: u64) {
         let table = &self.tables[number.index()];
         let (parent, parent_slot) = (table.parent, table.parent_slot);
         if table.best == best {
@@ -480,268 +503,6 @@ impl<const W: usize> Forest<W> {
         self.unlink(number);
         self.tables[number.index()].best = best;
         self.link(number);
-    }
-
-    /// Adds a rule whose id is free.
-    pub(super) fn insert(&mut self, rule: &RuleRef<'_>) {
-        let mut row = Vec::with_capacity(self.shape.columns());
-        self.shape.push_row(rule, &mut row);
-        self.insert_row(&row);
-        if self.len() <= SMALL && self.len() > 2 * self.learned.max(self.settings.most) {
-            self.relearn(&mut crate::classifier::NoProgress)
-                .expect("only an observer stops learning");
-        }
-        self.tidy();
-    }
-
-    /// Does some of the work that updates put off.
-    fn tidy(&mut self) {
-        let Forest {
-            runs,
-            tables,
-            places,
-            ..
-        } = self;
-        runs.tidy(|rank, run| {
-            let id = Winner::from_rank(rank).rule().expect("a rule's rank");
-            let Place { table, slot } = places.get(id).expect("rules in runs have places");
-            let table = &mut tables[table.index()];
-            let signature = table.get(slot).signature();
-            table.set(slot, Slot::new(Bucket::Run(run), signature));
-        });
-    }
-
-    fn insert_row(&mut self, row: &[u64]) {
-        let outline = self.outline(row);
-        let rank = row[0];
-        let (mut parent, mut parent_slot) = (TableNumber::NONE, 0);
-        loop {
-            let number = self.table_for(&outline, parent, parent_slot);
-            let table = &mut self.tables[number.index()];
-            table.rules += 1;
-            table.found = table.found.min(rank);
-            let hash = table.hash(&outline.value, &self.secrets);
-            let index = table.slot(hash);
-            let slot = table.get(index);
-            let signature = slot.signature() | 1 << table.sign(hash);
-            let best = table.best.min(rank);
-            self.set_best(number, best);
-            let bucket = match slot.bucket() {
-                Bucket::Empty => {
-                    self.place(rank, number, index);
-                    Bucket::Run(self.runs.create([row].into_iter()))
-                }
-                Bucket::Run(run) if self.is_to_be_split(run) => self.split(run, row, number, index),
-                Bucket::Run(run) => {
-                    self.place(rank, number, index);
-                    Bucket::Run(self.runs.insert(run, row))
-                }
-                Bucket::Node(_) => {
-                    let table = &mut self.tables[number.index()];
-                    table.set(index, Slot::new(table.get(index).bucket(), signature));
-                    (parent, parent_slot) = (number, index);
-                    continue;
-                }
-            };
-            self.tables[number.index()].set(index, Slot::new(bucket, signature));
-            return;
-        }
-    }
-
-    /// Whether a run is so long that splitting it is worth a try. Where that
-    /// failed, the next try comes when it has doubled.
-    fn is_to_be_split(&self, run: Run) -> bool {
-        let len = usize::from(run.len);
-        let most = self.settings.most;
-        len >= MAX_RUN
-            || (len >= most && len.is_multiple_of(most) && (len / most).is_power_of_two())
-    }
-
-    /// The table of a node that a rule goes to: the first learned of those that
-    /// serve it, a new one that serves all if there is none.
-    fn table_for(
-        &mut self,
-        outline: &Outline<W>,
-        parent: TableNumber,
-        parent_slot: u32,
-    ) -> TableNumber {
-        let chain = self.chain(self.first_of(parent, parent_slot));
-        let serving = chain.filter(|number| {
-            let table = &self.tables[number.index()];
-            serves(outline, &table.mask) && !self.is_full(table)
-        });
-        if let Some(first) = serving.min_by_key(|number| self.tables[number.index()].turn) {
-            return first;
-        }
-        let mut table = Table::new([0; W], 1);
-        table.parent = parent;
-        table.parent_slot = parent_slot;
-        table.turn = u32::MAX;
-        let number = self.add_table(table);
-        self.link(number);
-        number
-    }
-
-    /// Whether a table is a single run with no room and no hope of a split.
-    fn is_full(&self, table: &Table<W>) -> bool {
-        table.slot_count() == 1 && usize::from(table.get(0).length()) == MAX_RUN
-    }
-
-    /// Makes a node of a run with one more rule, or a longer run where no mask
-    /// tells its rules apart.
-    fn split(&mut self, run: Run, row: &[u64], table: TableNumber, slot: u32) -> Bucket {
-        let mut words = Vec::with_capacity((usize::from(run.len) + 1) * row.len());
-        for rule in 0..usize::from(run.len) {
-            self.runs.push_row(run, rule, &mut words);
-        }
-        words.extend_from_slice(row);
-        let columns = row.len();
-        let rows = Rows {
-            words: &words,
-            columns,
-        };
-        self.runs.release(run);
-        self.tables[table.index()].set(slot, Slot::EMPTY);
-        let members = (0..u32::try_from(rows.len()).expect("a run is short")).collect();
-        self.grow_bucket(&rows, members, table, slot, false)
-    }
-
-    /// Removes a rule that is there.
-    pub(super) fn remove(&mut self, id: RuleId) {
-        let Place { table, slot } = self.places.get(id).expect("checked before");
-        self.places.remove(id);
-        let held = self.tables[table.index()].get(slot);
-        let Bucket::Run(run) = held.bucket() else {
-            unreachable!("rules are in runs");
-        };
-        let ranks = self.runs.ranks(run);
-        let is_it = |&rank: &u64| Winner::from_rank(rank).rule() == Some(id);
-        let at = ranks
-            .iter()
-            .position(is_it)
-            .expect("the rule is in its run");
-        let rank = ranks[at];
-        let left = self.runs.remove(run, at).map_or(Bucket::Empty, Bucket::Run);
-        self.tables[table.index()].set(slot, Slot::new(left, held.signature()));
-        self.count_down(table, rank);
-        self.tidy();
-    }
-
-    /// A rule of that rank is gone from a table: tells the tables above, drops
-    /// what became empty, folds what became small.
-    fn count_down(&mut self, table: TableNumber, rank: u64) {
-        let mut number = table;
-        let mut to_fold = None;
-        while number != TableNumber::NONE {
-            let table = &mut self.tables[number.index()];
-            let (parent, parent_slot) = (table.parent, table.parent_slot);
-            table.rules -= 1;
-            table.stale |= table.best == rank;
-            if table.found == rank {
-                table.scanned = 0;
-            }
-            if table.rules == 0 {
-                self.unlink(number);
-                self.tables[number.index()].drop_slots();
-                self.free.push(number);
-            } else if table.stale {
-                self.tighten(number);
-            }
-            if parent != TableNumber::NONE && self.is_small_node(parent, parent_slot) {
-                to_fold = Some((parent, parent_slot));
-            }
-            number = parent;
-        }
-        if let Some((parent, slot)) = to_fold {
-            self.fold(parent, slot);
-        }
-    }
-
-    /// Goes on with making the bound of a table exact again: looks at some
-    /// slots, and takes the best rank seen when all have been looked at. Rules
-    /// that come meanwhile count at once.
-    fn tighten(&mut self, number: TableNumber) {
-        let table = &self.tables[number.index()];
-        let slots = table.slot_count();
-        let to = slots.min(table.scanned + TIGHTENED);
-        let bests = table.slots_in(table.scanned..to);
-        let bests = bests.filter_map(|slot| match slot.bucket() {
-            Bucket::Empty => None,
-            Bucket::Run(run) => Some(self.runs.ranks(run)[0]),
-            Bucket::Node(first) => Some(self.tables[first.index()].best),
-        });
-        let seen = if table.scanned == 0 {
-            u64::MAX
-        } else {
-            table.found
-        };
-        let found = bests.min().unwrap_or(u64::MAX).min(seen);
-        let table = &mut self.tables[number.index()];
-        if to < slots {
-            (table.scanned, table.found) = (to, found);
-            return;
-        }
-        table.stale = false;
-        (table.scanned, table.found) = (0, u64::MAX);
-        self.set_best(number, found);
-    }
-
-    fn is_small_node(&self, parent: TableNumber, slot: u32) -> bool {
-        let first = self.first_of(parent, slot);
-        let mut rules = 0;
-        for number in self.chain(first) {
-            rules += self.tables[number.index()].rules;
-            if rules > FOLDED {
-                return false;
-            }
-        }
-        rules > 0
-    }
-
-    /// Makes a run of a small node.
-    fn fold(&mut self, parent: TableNumber, slot: u32) {
-        let mut words = Vec::new();
-        let first = self.first_of(parent, slot);
-        self.take_down(first, &mut words);
-        let columns = self.shape.columns();
-        let rows = Rows {
-            words: &words,
-            columns,
-        };
-        let mut order: Vec<u32> =
-            (0..u32::try_from(rows.len()).expect("a node is small")).collect();
-        order.sort_unstable_by_key(|&index| rows.row(index)[0]);
-        let run = self.runs.create(order.iter().map(|&index| rows.row(index)));
-        let mut signature = 0;
-        for &index in &order {
-            let row = rows.row(index);
-            let table = &self.tables[parent.index()];
-            signature |= 1 << table.sign(table.hash(&self.outline(row).value, &self.secrets));
-            self.place(row[0], parent, slot);
-        }
-        self.tables[parent.index()].set(slot, Slot::new(Bucket::Run(run), signature));
-    }
-
-    /// Frees a node's tables and runs, and appends its rules as rows.
-    fn take_down(&mut self, first: TableNumber, words: &mut Vec<u64>) {
-        let numbers: Vec<TableNumber> = self.chain(first).collect();
-        for number in numbers {
-            let slots: Vec<Slot> = self.tables[number.index()].slots().collect();
-            self.tables[number.index()].drop_slots();
-            for slot in slots {
-                match slot.bucket() {
-                    Bucket::Empty => {}
-                    Bucket::Node(first) => self.take_down(first, words),
-                    Bucket::Run(run) => {
-                        for rule in 0..usize::from(run.len) {
-                            self.runs.push_row(run, rule, words);
-                        }
-                        self.runs.release(run);
-                    }
-                }
-            }
-            self.free.push(number);
-        }
     }
 
     /// Learns everything anew. When the observer stops it, nothing has changed.

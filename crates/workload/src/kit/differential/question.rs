@@ -22,6 +22,8 @@ pub enum Question {
     Apply(Vec<OwnedChange>),
     /// To reorganise itself.
     Rebuild,
+    /// To learn again and to arrange its rules that way.
+    Relearn,
     /// To improve candidates by a batch lookup.
     Batch {
         /// The headers.
@@ -74,7 +76,11 @@ impl Question {
     #[must_use]
     pub fn keys(&self) -> Option<&KeyVec> {
         match self {
-            Question::Build | Question::Apply(_) | Question::Rebuild | Question::Held => None,
+            Question::Build
+            | Question::Apply(_)
+            | Question::Rebuild
+            | Question::Relearn
+            | Question::Held => None,
             Question::Batch { keys, .. }
             | Question::One { keys }
             | Question::Masked { keys, .. }
@@ -104,8 +110,9 @@ impl Question {
 
     /// Asks a classifier over the oracle's rules, and holds the answer against
     /// the oracle's. [`Build`](Question::Build), [`Apply`](Question::Apply),
-    /// [`Rebuild`](Question::Rebuild) and [`Chain`](Question::Chain) need more
-    /// than a built classifier; nothing is asked then.
+    /// [`Rebuild`](Question::Rebuild), [`Relearn`](Question::Relearn) and
+    /// [`Chain`](Question::Chain) need more than a built classifier; nothing is
+    /// asked then.
     ///
     /// # Errors
     /// [`Finding`] says what is wrong with the answer.
@@ -127,6 +134,7 @@ impl fmt::Display for Question {
             Question::Build => f.write_str("building"),
             Question::Apply(changes) => write!(f, "a transaction of {} changes", changes.len()),
             Question::Rebuild => f.write_str("rebuilding"),
+            Question::Relearn => f.write_str("learning again"),
             Question::Batch { keys, .. } => write!(f, "a batch lookup of {} headers", keys.len()),
             Question::One { .. } => f.write_str("a single lookup"),
             Question::Masked { .. } => f.write_str("a masked lookup"),
@@ -394,6 +402,15 @@ pub(super) fn rebuild(classifier: &mut dyn Classifier) -> Result<(), Finding> {
     }
 }
 
+/// Tells a classifier to learn again, and to do some steps of what follows.
+pub(super) fn relearn(classifier: &mut dyn Classifier, steps: usize) -> Result<(), Finding> {
+    match guarded(|| crate::kit::relearn(classifier, steps)) {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(error)) => Err(Finding::Build(error)),
+        Err(message) => Err(Finding::Panic { message }),
+    }
+}
+
 /// Asks a classifier and holds the answer against the oracle's.
 pub(super) fn ask(
     question: &Question,
@@ -404,7 +421,11 @@ pub(super) fn ask(
     counters: &mut Counters,
 ) -> Result<(), Finding> {
     guarded(|| match question {
-        Question::Build | Question::Apply(_) | Question::Rebuild | Question::Chain { .. } => Ok(()),
+        Question::Build
+        | Question::Apply(_)
+        | Question::Rebuild
+        | Question::Relearn
+        | Question::Chain { .. } => Ok(()),
         Question::Batch { keys, best } => {
             counters.batches += 1;
             counters.batch_keys += keys.len();

@@ -10,7 +10,7 @@ use classyard::{
 };
 
 use super::Counters;
-use super::question::{Finding, Question, apply, chain, rebuild};
+use super::question::{Finding, Question, apply, chain, rebuild, relearn};
 use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::vectors::{Case, Probe, Step};
 use crate::kit::{Subject, guarded, quietly};
@@ -22,6 +22,9 @@ pub enum Action {
     Apply(Vec<OwnedChange>),
     /// A reorganisation.
     Rebuild,
+    /// To learn again, and so many steps of adopting what was learned; the
+    /// others come with later transactions.
+    Relearn(usize),
 }
 
 impl Action {
@@ -51,6 +54,10 @@ impl Action {
             Action::Rebuild => {
                 counters.rebuilds += 1;
                 rebuild(classifier)
+            }
+            Action::Relearn(steps) => {
+                counters.relearnings += 1;
+                relearn(classifier, *steps)
             }
         }
     }
@@ -97,7 +104,7 @@ impl Scenario {
     pub fn size(&self) -> usize {
         let changes = |action: &Action| match action {
             Action::Apply(changes) => changes.len(),
-            Action::Rebuild => 1,
+            Action::Rebuild | Action::Relearn(_) => 1,
         };
         let asked = match &self.question {
             Question::Apply(changes) => changes.len(),
@@ -130,6 +137,7 @@ impl Scenario {
                 Action::Apply(changes.clone()).take(classifier.as_mut(), &mut oracle, &mut counters)
             }
             Question::Rebuild => rebuild(classifier.as_mut()),
+            Question::Relearn => relearn(classifier.as_mut(), 0),
             Question::Chain { keys } => {
                 let expected = oracle.winners(keys);
                 chain(
@@ -159,6 +167,10 @@ impl Scenario {
             steps.push(match action {
                 Action::Rebuild => Step {
                     rebuild: true,
+                    ..Step::default()
+                },
+                Action::Relearn(steps) => Step {
+                    relearn: Some(*steps),
                     ..Step::default()
                 },
                 Action::Apply(changes) => Step {
@@ -343,7 +355,7 @@ impl Minimiser<'_> {
         for index in 0..self.best.history.len() {
             let list = |s: &Scenario| match &s.history[index] {
                 Action::Apply(changes) => changes.clone(),
-                Action::Rebuild => Vec::new(),
+                Action::Rebuild | Action::Relearn(_) => Vec::new(),
             };
             self.fewer(list, |s, items| s.history[index] = Action::Apply(items), 0);
         }
@@ -436,7 +448,7 @@ fn for_each_rule(scenario: &mut Scenario, visit: &mut dyn FnMut(&mut Arc<Rule>))
     };
     let told = scenario.history.iter_mut().filter_map(|a| match a {
         Action::Apply(changes) => Some(changes),
-        Action::Rebuild => None,
+        Action::Rebuild | Action::Relearn(_) => None,
     });
     for change in told.chain(asked).flatten() {
         if let OwnedChange::Insert(rule) | OwnedChange::Modify(rule) = change {

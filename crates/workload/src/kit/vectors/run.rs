@@ -23,6 +23,9 @@ pub enum Way {
     Reversed,
     /// Built at once and reorganised.
     Rebuilt,
+    /// Built at once; then the classifier learns from its rules and arranges
+    /// them as it has learned.
+    Relearned,
     /// Built empty; then one transaction for each rule.
     OneByOne,
     /// Built empty; then one transaction for all.
@@ -34,10 +37,11 @@ pub enum Way {
 }
 
 /// All ways.
-pub const WAYS: [Way; 7] = [
+pub const WAYS: [Way; 8] = [
     Way::Built,
     Way::Reversed,
     Way::Rebuilt,
+    Way::Relearned,
     Way::OneByOne,
     Way::Together,
     Way::Replaced,
@@ -52,6 +56,7 @@ impl Way {
             Way::Built => "built",
             Way::Reversed => "built in reverse",
             Way::Rebuilt => "rebuilt",
+            Way::Relearned => "learned again",
             Way::OneByOne => "inserted one by one",
             Way::Together => "inserted together",
             Way::Replaced => "replaced",
@@ -73,6 +78,7 @@ impl Way {
             Way::Built => (rules, Vec::new()),
             Way::Reversed => (rules.into_iter().rev().collect(), Vec::new()),
             Way::Rebuilt => (rules, vec![Action::Rebuild]),
+            Way::Relearned => (rules, vec![Action::Relearn(usize::MAX)]),
             Way::OneByOne => {
                 let single = |rule| Action::Apply(vec![insert(rule)]);
                 (Vec::new(), rules.iter().map(single).collect())
@@ -349,6 +355,7 @@ impl Session<'_> {
             if step.rebuild {
                 actions.push(Action::Rebuild);
             }
+            actions.extend(step.relearn.map(Action::Relearn));
             for action in &actions {
                 if self.subject.is_dynamic() {
                     self.act(action, classifier.as_mut(), &mut oracle)

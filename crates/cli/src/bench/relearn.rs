@@ -1,0 +1,341 @@
+//! `classyard bench --relearn`: growth, and what learning again makes of it.
+//!
+//! ```text
+//! build over one rule in a hundred; the others come one by one       grown
+//! look at the drift, take notes, learn                               plan
+//! adopt; rules go and come back, each change timed, until all have
+//!     moved; every eighth of that: lookups, memory                   adopted
+//! reorganise at once                                                 rebuilt
+//! ```
+//!
+//! The same is done several times from the beginning; a change counts with the
+//! least of its times. Times are CPU times of one thread. Lookups are those of
+//! one trace over all rules.
+
+use classyard::policy::PartId;
+use classyard::{
+    BATCH, Classifier, DynamicClassifier, EngineSpec, KeyVec, Limits, LookupPlan, NoProgress,
+    Policy, PolicyTrace, Progress, RuleSet, Scratch, Study, Transaction, Winner,
+};
+use classyard_workload::generate::Family;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::measure::timed;
+use super::{generated_policy, generated_trace, verify};
+use crate::failure::Failure;
+
+mod report;
+
+pub(crate) use report::RelearnResults;
+use report::{RelearnRow, Updates};
+
+/// What to measure.
+pub(crate) struct RelearnPlan {
+    pub(crate) engines: Vec<EngineSpec>,
+    /// Names and families of rules.
+    pub(crate) sets: Vec<(String, Family)>,
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) headers: usize,
+    pub(crate) seed: u64,
+    pub(crate) repeats: usize,
+    /// Repeats of growing and adopting.
+    pub(crate) update_repeats: usize,
+}
+
+/// One rule of so many is there at the beginning.
+const GROWTH: usize = 100;
+
+/// Changes timed between two looks at lookups and memory, at least.
+const LEAST_STAGE: usize = 100;
+
+/// Changes made while adopting, at most: an engine that does not come to an end
+/// is not waited for.
+const MOST_CHANGES: usize = 1 << 22;
+
+/// Measures everything.
+pub(crate) fn measure(
+    plan: &RelearnPlan,
+    progress: &mut dyn Progress,
+) -> Result<RelearnResults, Failure> {
+    let mut results = RelearnResults::default();
+    for &size in &plan.sizes {
+        for (name, family) in &plan.sets {
+            let policy = generated_policy(family.clone(), size, plan.seed, progress)?;
+            let trace = generated_trace(&policy, plan.headers, plan.seed, progress)?;
+            for engine in &plan.engines {
+                if !engine.engine().dynamic {
+                    continue;
+                }
+                let bench = Bench {
+                    plan,
+                    engine,
+                    policy: &policy,
+                    trace: &trace,
+                };
+                results.0.extend(bench.run(name, size, progress)?);
+            }
+        }
+    }
+    Ok(results)
+}
+
+/// One engine with one rule set.
+struct Bench<'a> {
+    plan: &'a RelearnPlan,
+    engine: &'a EngineSpec,
+    policy: &'a Policy,
+    trace: &'a PolicyTrace,
+}
+
+/// Everything that happens between growing and reorganising.
+struct Adopted {
+    classifier: Box<dyn Classifier>,
+    changes: Vec<f64>,
+    worst_ns: f64,
+    bytes: usize,
+}
+
+impl Bench<'_> {
+    /// A row; `None` for engines that do not learn.
+    fn run(
+        &self,
+        name: &str,
+        size: usize,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<RelearnRow>, Failure> {
+        let fail = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
+        let (grown, mut growing) = self.grow()?;
+        let Some(drift) = dynamic(grown.as_ref()).drift() else {
+            return Ok(None);
+        };
+        let mut row = RelearnRow {
+            set: name.to_owned(),
+            size,
+            engine: self.engine.to_string(),
+            rules: self.rules().len(),
+            counted_first: drift.learned,
+            counted_grown: drift.now,
+            grown_ns: self.lookups(grown.as_ref()),
+            wrong: self.wrong(grown.as_ref()),
+            ..RelearnRow::default()
+        };
+        let learned = learn(dynamic(grown.as_ref())).map_err(|error| fail(&error))?;
+        let Some(learned) = learned else {
+            return Ok(None);
+        };
+        (row.learn_seconds, row.look_seconds) = (learned.seconds, learned.longest_look);
+        let mut adopted = self.adopt(grown, &learned.plan, &mut row)?;
+        for repeat in 1..self.plan.update_repeats {
+            let stage = "timing updates";
+            classyard::classifier::report(progress, stage, repeat, self.plan.update_repeats)
+                .map_err(|error| fail(&error))?;
+            let (grown, times) = self.grow()?;
+            keep_lesser(&mut growing, &times);
+            let again = self.adopt(grown, &learned.plan, &mut row)?;
+            keep_lesser(&mut adopted.changes, &again.changes);
+        }
+        row.growing = Updates::of(growing);
+        row.adopting = Updates::of(adopted.changes);
+        row.adopting_ns = adopted.worst_ns;
+        let mut classifier = adopted.classifier;
+        row.adopted_ns = self.lookups(classifier.as_ref());
+        row.wrong += self.wrong(classifier.as_ref());
+        let drift = dynamic(classifier.as_ref()).drift();
+        row.counted_adopted = drift.map_or(0.0, |drift| drift.now);
+        let engine = classifier.as_dynamic().expect(DYNAMIC);
+        let (rebuilt, seconds) = timed(|| engine.rebuild(&mut NoProgress));
+        rebuilt.map_err(|error| fail(&error))?;
+        row.rebuild_seconds = seconds;
+        row.rebuilt_ns = self.lookups(classifier.as_ref());
+        let fresh = count(classifier.stats().bytes());
+        row.adopting_bytes = count(adopted.bytes) / fresh;
+        row.adopted_bytes /= fresh;
+        row.wrong += self.wrong(classifier.as_ref());
+        Ok(Some(row))
+    }
+
+    fn rules(&self) -> &RuleSet {
+        self.policy.part(PartId::FIRST)
+    }
+
+    /// A classifier that has grown to all rules, and how long each took to
+    /// come.
+    fn grow(&self) -> Result<(Box<dyn Classifier>, Vec<f64>), Failure> {
+        let rules = self.rules();
+        let mut order: Vec<usize> = (0..rules.len()).collect();
+        order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(self.plan.seed));
+        let (first, coming) = order.split_at(rules.len().div_ceil(GROWTH));
+        let mut initial = RuleSet::new(rules.schema());
+        for &index in first {
+            let added = initial.push(rules.rule(index));
+            added.expect("the rules of a set are distinct");
+        }
+        let built = self
+            .engine
+            .build(&initial, &Limits::default(), &mut NoProgress);
+        let mut classifier = built.map_err(|error| Failure::usage(error.to_string()))?;
+        let engine = classifier.as_dynamic().expect(DYNAMIC);
+        let times = coming.iter().map(|&index| {
+            let mut transaction = Transaction::new();
+            transaction.insert(rules.rule(index));
+            apply(engine, &transaction)
+        });
+        let times = times.collect();
+        Ok((classifier, times))
+    }
+
+    /// Adopts a plan while rules go and come back.
+    fn adopt(
+        &self,
+        mut classifier: Box<dyn Classifier>,
+        plan: &LookupPlan,
+        row: &mut RelearnRow,
+    ) -> Result<Adopted, Failure> {
+        let rules = self.rules();
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.plan.seed + 1);
+        let (mut changes, mut worst_ns) = (Vec::new(), 0.0_f64);
+        let mut bytes = classifier.stats().bytes();
+        let engine = classifier.as_dynamic().expect(DYNAMIC);
+        let (adopted, seconds) = timed(|| engine.adopt(plan));
+        assert!(adopted, "a plan of this engine");
+        row.adopt_seconds = match row.adopt_seconds {
+            0.0 => seconds,
+            before => before.min(seconds),
+        };
+        let stage = (rules.len() / 64).max(LEAST_STAGE);
+        while dynamic(classifier.as_ref())
+            .drift()
+            .is_some_and(|drift| drift.adopting)
+        {
+            if changes.len() > MOST_CHANGES {
+                return Err(Failure::usage(format!(
+                    "{}: not adopted after {} changes",
+                    self.engine,
+                    changes.len()
+                )));
+            }
+            let engine = classifier.as_dynamic().expect(DYNAMIC);
+            for _ in 0..stage.div_ceil(2) {
+                let rule = rules.rule(rng.random_range(0..rules.len()));
+                let mut transaction = Transaction::new();
+                transaction.remove(rule.id());
+                changes.push(apply(engine, &transaction));
+                transaction.clear();
+                transaction.insert(rule);
+                changes.push(apply(engine, &transaction));
+            }
+            bytes = bytes.max(classifier.stats().bytes());
+            worst_ns = worst_ns.max(self.pass(classifier.as_ref()));
+            row.wrong += self.wrong_sample(classifier.as_ref());
+        }
+        row.adopted_bytes = count(classifier.stats().bytes());
+        Ok(Adopted {
+            classifier,
+            changes,
+            worst_ns,
+            bytes,
+        })
+    }
+
+    fn keys(&self) -> &KeyVec {
+        self.trace.part(PartId::FIRST)
+    }
+
+    /// Nanoseconds a header, the least of the repeats.
+    fn lookups(&self, classifier: &dyn Classifier) -> f64 {
+        let times = (0..self.plan.repeats.max(1)).map(|_| self.pass(classifier));
+        times.fold(f64::INFINITY, f64::min)
+    }
+
+    /// Nanoseconds a header, once.
+    fn pass(&self, classifier: &dyn Classifier) -> f64 {
+        let mut winners = [Winner::MISS; BATCH];
+        let mut scratch = Scratch::new();
+        let ((), seconds) = timed(|| {
+            for keys in self.keys().batches(BATCH) {
+                let winners = &mut winners[..keys.len()];
+                winners.fill(Winner::MISS);
+                classifier.classify_batch(keys, winners, &mut scratch);
+                std::hint::black_box(winners);
+            }
+        });
+        seconds * 1e9 / count(self.keys().len().max(1))
+    }
+
+    fn answers(&self, classifier: &dyn Classifier) -> Vec<Winner> {
+        let mut winners = vec![Winner::MISS; self.keys().len()];
+        let batches = self.keys().batches(BATCH).zip(winners.chunks_mut(BATCH));
+        let mut scratch = Scratch::new();
+        for (keys, winners) in batches {
+            classifier.classify_batch(keys, winners, &mut scratch);
+        }
+        winners
+    }
+
+    fn wrong(&self, classifier: &dyn Classifier) -> usize {
+        let winners = self.answers(classifier);
+        let answers = [winners.as_slice()];
+        let scanned = verify::SCANNED_RULES / 4;
+        verify::wrong_answers(self.policy, self.trace, &answers, None, scanned)[0]
+    }
+
+    /// The same at less cost, for moments in between.
+    fn wrong_sample(&self, classifier: &dyn Classifier) -> usize {
+        let winners = self.answers(classifier);
+        let answers = [winners.as_slice()];
+        verify::wrong_answers(self.policy, self.trace, &answers, None, 1)[0]
+    }
+}
+
+/// What learning took.
+struct Learned {
+    plan: LookupPlan,
+    seconds: f64,
+    /// The longest look at the classifier.
+    longest_look: f64,
+}
+
+fn learn(engine: &dyn DynamicClassifier) -> Result<Option<Learned>, classyard::BuildError> {
+    let mut study = Study::new();
+    let (mut longest_look, mut spent) = (0.0_f64, 0.0);
+    loop {
+        let (last, seconds) = timed(|| engine.study(&mut study));
+        longest_look = longest_look.max(seconds);
+        spent += seconds;
+        if last {
+            break;
+        }
+    }
+    let (plan, seconds) = timed(|| study.learn(&mut NoProgress));
+    Ok(plan?.map(|plan| Learned {
+        plan,
+        seconds: spent + seconds,
+        longest_look,
+    }))
+}
+
+/// Makes a change; returns its nanoseconds.
+fn apply(engine: &mut dyn DynamicClassifier, transaction: &Transaction<'_>) -> f64 {
+    let (outcome, seconds) = timed(|| engine.apply(transaction));
+    outcome.expect("the list was made for these rules");
+    seconds * 1e9
+}
+
+fn dynamic(classifier: &dyn Classifier) -> &dyn DynamicClassifier {
+    classifier.dynamic().expect(DYNAMIC)
+}
+
+const DYNAMIC: &str = "the engine takes updates";
+
+fn keep_lesser(times: &mut [f64], again: &[f64]) {
+    for (time, again) in times.iter_mut().zip(again) {
+        *time = time.min(*again);
+    }
+}
+
+#[allow(clippy::cast_precision_loss)] // counts are far below 2^52
+fn count(number: usize) -> f64 {
+    number as f64
+}

@@ -1,0 +1,210 @@
+//! The figures as a table, JSON or CSV.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::super::size_name;
+use crate::output::table::{Side, Table};
+use crate::output::{Report, csv};
+
+/// How long single changes took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Updates {
+    pub(crate) count: usize,
+    pub(crate) mean_ns: f64,
+    pub(crate) p999_ns: f64,
+    pub(crate) max_ns: f64,
+}
+
+impl Updates {
+    /// Of nanoseconds in any order.
+    pub(super) fn of(mut times: Vec<f64>) -> Updates {
+        times.sort_by(f64::total_cmp);
+        let Some(&max_ns) = times.last() else {
+            return Updates::default();
+        };
+        let rank = (times.len() * 999).div_ceil(1000);
+        Updates {
+            count: times.len(),
+            mean_ns: times.iter().sum::<f64>() / super::count(times.len()),
+            p999_ns: times[rank.max(1) - 1],
+            max_ns,
+        }
+    }
+}
+
+/// One engine on one rule set.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct RelearnRow {
+    pub(crate) set: String,
+    #[serde(skip)]
+    pub(crate) size: usize,
+    pub(crate) engine: String,
+    pub(crate) rules: usize,
+    /// What a lookup costs by the engine's own count: built over the first
+    /// rules, grown, and after adopting.
+    pub(crate) counted_first: f64,
+    pub(crate) counted_grown: f64,
+    pub(crate) counted_adopted: f64,
+    /// Nanoseconds a header, in batches of 256: grown, the worst while adopting,
+    /// adopted, reorganised.
+    pub(crate) grown_ns: f64,
+    pub(crate) adopting_ns: f64,
+    pub(crate) adopted_ns: f64,
+    pub(crate) rebuilt_ns: f64,
+    /// Notes and learning together, and the longest look at the classifier.
+    pub(crate) learn_seconds: f64,
+    pub(crate) look_seconds: f64,
+    pub(crate) adopt_seconds: f64,
+    pub(crate) rebuild_seconds: f64,
+    /// Changes while growing and while adopting.
+    pub(crate) growing: Updates,
+    pub(crate) adopting: Updates,
+    /// The most bytes while adopting and those afterwards, in bytes when
+    /// reorganised.
+    pub(crate) adopting_bytes: f64,
+    pub(crate) adopted_bytes: f64,
+    pub(crate) wrong: usize,
+}
+
+/// All rows.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub(crate) struct RelearnResults(pub(super) Vec<RelearnRow>);
+
+impl RelearnResults {
+    /// Whether any answer was wrong.
+    pub(crate) fn any_wrong(&self) -> bool {
+        self.0.iter().any(|row| row.wrong > 0)
+    }
+}
+
+impl Report for RelearnResults {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = Table::new(&[
+            ("set", Side::Left),
+            ("engine", Side::Left),
+            ("counted", Side::Right),
+            ("grown", Side::Right),
+            ("adopted", Side::Right),
+            ("grown ns", Side::Right),
+            ("adopting", Side::Right),
+            ("adopted", Side::Right),
+            ("rebuilt", Side::Right),
+            ("learn s", Side::Right),
+            ("look µs", Side::Right),
+            ("adopt µs", Side::Right),
+            ("rebuild s", Side::Right),
+            ("changes", Side::Right),
+            ("mean ns", Side::Right),
+            ("p99.9 µs", Side::Right),
+            ("max µs", Side::Right),
+            ("max growing", Side::Right),
+            ("most bytes", Side::Right),
+            ("bytes", Side::Right),
+            ("wrong", Side::Right),
+        ]);
+        for r in &self.0 {
+            table.row(vec![
+                format!("{} {}", r.set, size_name(r.size)),
+                r.engine.clone(),
+                format!("{:.1}", r.counted_first),
+                format!("{:.1}", r.counted_grown),
+                format!("{:.1}", r.counted_adopted),
+                format!("{:.1}", r.grown_ns),
+                format!("{:.1}", r.adopting_ns),
+                format!("{:.1}", r.adopted_ns),
+                format!("{:.1}", r.rebuilt_ns),
+                format!("{:.3}", r.learn_seconds),
+                format!("{:.0}", r.look_seconds * 1e6),
+                format!("{:.0}", r.adopt_seconds * 1e6),
+                format!("{:.3}", r.rebuild_seconds),
+                r.adopting.count.to_string(),
+                format!("{:.0}", r.adopting.mean_ns),
+                format!("{:.1}", r.adopting.p999_ns / 1e3),
+                format!("{:.1}", r.adopting.max_ns / 1e3),
+                format!("{:.1}", r.growing.max_ns / 1e3),
+                format!("{:.2}x", r.adopting_bytes),
+                format!("{:.2}x", r.adopted_bytes),
+                r.wrong.to_string(),
+            ]);
+        }
+        table.write(out)?;
+        writeln!(out)?;
+        writeln!(
+            out,
+            "grown from one rule in a hundred; counted: the engine's own count of what a lookup \
+             costs, of the first rules, grown, adopted; lookups: nanoseconds a header, the least of \
+             repeats, while adopting the worst; changes: the least of repeats for each; bytes: \
+             divided by those when rebuilt; CPU time of one thread"
+        )
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[
+            &"set",
+            &"engine",
+            &"rules",
+            &"counted_first",
+            &"counted_grown",
+            &"counted_adopted",
+            &"grown_ns",
+            &"adopting_ns",
+            &"adopted_ns",
+            &"rebuilt_ns",
+            &"learn_seconds",
+            &"look_seconds",
+            &"adopt_seconds",
+            &"rebuild_seconds",
+            &"changes",
+            &"update_mean_ns",
+            &"update_p999_ns",
+            &"update_max_ns",
+            &"growing_max_ns",
+            &"adopting_bytes",
+            &"adopted_bytes",
+            &"wrong",
+        ])?;
+        for r in &self.0 {
+            out.row(&[
+                &r.set,
+                &r.engine,
+                &r.rules,
+                &r.counted_first,
+                &r.counted_grown,
+                &r.counted_adopted,
+                &r.grown_ns,
+                &r.adopting_ns,
+                &r.adopted_ns,
+                &r.rebuilt_ns,
+                &r.learn_seconds,
+                &r.look_seconds,
+                &r.adopt_seconds,
+                &r.rebuild_seconds,
+                &r.adopting.count,
+                &r.adopting.mean_ns,
+                &r.adopting.p999_ns,
+                &r.adopting.max_ns,
+                &r.growing.max_ns,
+                &r.adopting_bytes,
+                &r.adopted_bytes,
+                &r.wrong,
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_change_in_a_thousand_is_slower() {
+        let updates = Updates::of((1..=2000).rev().map(f64::from).collect());
+        assert_eq!((updates.p999_ns, updates.max_ns), (1998.0, 2000.0));
+        assert_eq!((updates.count, updates.mean_ns), (2000, 1000.5));
+        assert_eq!(Updates::of(Vec::new()), Updates::default());
+    }
+}

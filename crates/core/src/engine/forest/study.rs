@@ -1,0 +1,159 @@
+//! Notes on the rules, and the plan that is learned from them.
+//!
+//! # Idea
+//! Learning for the root looks at the masks of all rules and at the values of
+//! some. Up to [`NOTED`] outlines are copied, evenly over the rules, a few
+//! thousand with each look at the forest, which may change in between: a plan
+//! is good or bad, never wrong. Then the forest is needed no more.
+//!
+//! Where there are more rules than notes, each note stands for several rules,
+//! and the number of keys of a table is estimated from pairs that meet, as
+//! `learn/cost.rs` does.
+//!
+//! # Cost
+//! 40 bytes for a note of an IPv4 rule, 10 MB at most. Learning takes as long as
+//! it does for the root in a build.
+
+#![allow(clippy::cast_precision_loss)] // counts are far below 2^52
+
+use std::sync::Arc;
+
+use super::ENGINE;
+use super::adopt::{PlannedTable, RootPlan};
+use super::learn::{Learner, Level, Outline, serves};
+use super::table::{Bucket, Table};
+use super::tree::{Forest, LEARNING, slots_for};
+use crate::classifier::{Progress, report};
+use crate::error::BuildError;
+use crate::relearn::{self, LookupPlan};
+use crate::schema::Schema;
+
+/// The most outlines copied.
+const NOTED: usize = 1 << 18;
+
+/// Entries looked at each time: two or three hundred microseconds with a
+/// million rules, so that a reader who looks keeps the writer off no longer.
+const LOOKED_AT: usize = 1 << 9;
+
+/// Outlines of rules.
+#[derive(Debug)]
+pub(super) struct Notes<const W: usize> {
+    schema: Arc<Schema>,
+    learner: Learner<W>,
+    secrets: [u64; W],
+    outlines: Vec<Outline<W>>,
+    /// One rule of so many is noted.
+    stride: usize,
+    /// Rules seen.
+    rules: usize,
+    /// The next entry to look at.
+    entry: usize,
+}
+
+impl<const W: usize> Forest<W> {
+    pub(super) fn notes(&self) -> Notes<W> {
+        Notes {
+            schema: Arc::clone(&self.schema),
+            learner: self.learner.clone(),
+            secrets: self.secrets,
+            outlines: Vec::new(),
+            stride: self.len().div_ceil(NOTED).max(1),
+            rules: 0,
+            entry: 0,
+        }
+    }
+
+    /// Notes some rules; says whether all have been seen.
+    pub(super) fn study(&self, notes: &mut Notes<W>) -> bool {
+        if notes.schema != self.schema {
+            *notes = self.notes();
+        }
+        let end = self.places.entries();
+        let to = end.min(notes.entry + LOOKED_AT);
+        let mut row = Vec::with_capacity(self.shape.columns());
+        for entry in notes.entry.min(to)..to {
+            let Some((id, place)) = self.places.entry(entry) else {
+                continue;
+            };
+            notes.rules += 1;
+            if !(notes.rules - 1).is_multiple_of(notes.stride) {
+                continue;
+            }
+            let slot = self.tables[place.table.index()].get(place.slot);
+            let Bucket::Run(run) = slot.bucket() else {
+                unreachable!("rules are in runs");
+            };
+            row.clear();
+            self.runs.push_row(run, self.rule_in(run, id), &mut row);
+            notes.outlines.push(self.outline(&row));
+        }
+        notes.entry = to;
+        to == end
+    }
+}
+
+impl<const W: usize> Notes<W> {
+    fn plan(&self) -> RootPlan<W> {
+        let noted = self.outlines.len();
+        // Each note as often as there are rules for it.
+        let note = |index: usize| self.outlines[index * noted / self.rules];
+        let plan = self.learner.plan(Level::Root, self.rules, note);
+        let scale = self.rules as f64 / noted.max(1) as f64;
+        let mut rest: Vec<&Outline<W>> = self.outlines.iter().collect();
+        let mut tables = Vec::new();
+        for mask in plan.masks {
+            let (served, left): (Vec<_>, Vec<_>) =
+                rest.iter().partition(|outline| serves(outline, &mask));
+            if !served.is_empty() {
+                tables.push(self.table(mask, &served, scale));
+                rest = left;
+            }
+        }
+        RootPlan {
+            tables,
+            predicted: plan.cost,
+            rules: self.rules,
+            unserved: (rest.len() * self.rules).div_ceil(noted.max(1)),
+        }
+    }
+
+    fn table(&self, mask: [u64; W], served: &[&Outline<W>], scale: f64) -> PlannedTable<W> {
+        let probe = Table::new(mask, 1);
+        let mut hashed: Vec<(u64, u32)> = served
+            .iter()
+            .map(|outline| (probe.hash(&outline.value, &self.secrets), 0))
+            .collect();
+        hashed.sort_unstable();
+        let groups = hashed.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
+        let (distinct, pairs) = groups.fold((0, 0), |(distinct, pairs), rules| {
+            (distinct + 1, pairs + rules * (rules - 1))
+        });
+        let keys = if scale > 1.0 {
+            let rules = served.len() as f64;
+            let bucket = 1.0 + (scale - 1.0) * pairs as f64 / rules;
+            let keys = distinct as f64 + (scale - 1.0) * rules / bucket;
+            whole(keys)
+        } else {
+            distinct
+        };
+        PlannedTable {
+            mask,
+            keys,
+            spread: slots_for(&hashed) / distinct.next_power_of_two(),
+        }
+    }
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a number of rules
+fn whole(count: f64) -> usize {
+    count.max(0.0) as usize
+}
+
+impl<const W: usize> relearn::Notes for Notes<W> {
+    fn learn(&self, progress: &mut dyn Progress) -> Result<LookupPlan, BuildError> {
+        report(progress, LEARNING, 0, self.rules)?;
+        let plan = self.plan();
+        report(progress, LEARNING, self.rules, self.rules)?;
+        Ok(LookupPlan::new(ENGINE.name, &self.schema, plan))
+    }
+}

@@ -1,0 +1,165 @@
+//! Learning again beside readers and updates.
+//!
+//! The notes are taken under pins of a reader, a few hundred rules with each;
+//! learning needs no pin at all. What was learned is an operation in the log:
+//! both sides begin to adopt it at the same place among the changes.
+
+use crate::classifier::Progress;
+use crate::error::BuildError;
+use crate::policy::{PartId, PolicyClassifier};
+use crate::relearn::{Drift, LookupPlan, Study};
+
+use super::log::{Operation, Replica, dynamic};
+use super::{PolicyWriter, Reader, Writer};
+
+impl<C: Replica + ?Sized> Writer<C> {
+    /// Goes on with what updates do besides, in times when none come: so many
+    /// steps of adopting plans, each about that of moving a rule, on the side
+    /// that nobody reads, which then becomes the live one. Does nothing while a
+    /// reader is in the way. Says whether there is more to do; a thread that
+    /// holds a guard must not wait for that.
+    ///
+    /// # Panics
+    /// When the table is [poisoned](Self::is_poisoned).
+    pub fn maintain(&mut self, steps: usize) -> bool {
+        self.refuse_poisoned();
+        if !self.is_unfinished() {
+            return false;
+        }
+        if self.sides.standby_is_free() {
+            self.new.push_operation(Operation::Maintain(steps));
+            self.try_publish();
+        }
+        self.is_unfinished()
+    }
+
+    /// Whether there is anything to do for [`maintain`](Self::maintain).
+    fn is_unfinished(&self) -> bool {
+        let mut parts = (0..self.schemas.len()).map(PartId::from_index);
+        self.new.has_operations()
+            || self.with_live(|live| parts.any(|part| dynamic(live, part).is_unfinished()))
+    }
+
+    fn drift_in(&self, part: PartId) -> Option<Drift> {
+        self.with_live(|live| dynamic(live, part).drift())
+    }
+
+    /// Has both sides adopt a plan after everything accepted.
+    fn adopt_in(&mut self, part: PartId, plan: &LookupPlan) -> bool {
+        self.refuse_poisoned();
+        if !self.with_live(|live| plan.fits(live.part(part))) {
+            return false;
+        }
+        let operation = Operation::Adopt(part, plan.clone());
+        self.new.push_operation(operation);
+        self.try_publish();
+        true
+    }
+}
+
+impl Writer {
+    /// What lookups cost in the live side, against when its engine was fitted to
+    /// its rules; `None` for engines that fit nothing. A fraction of a
+    /// millisecond's work: ask every thousand changes or so.
+    #[must_use]
+    pub fn drift(&self) -> Option<Drift> {
+        self.drift_in(PartId::FIRST)
+    }
+
+    /// Begins to arrange the rules as a plan says, on both sides, at the same
+    /// place among the changes. Changes no answer and no version, and waits for
+    /// nobody; the work is done with later changes, some with each, and by
+    /// [`maintain`](Self::maintain). A plan that comes while another is being
+    /// adopted waits until that is done, or until a newer one takes its place.
+    ///
+    /// Returns `false`, and does nothing, with a plan of another engine or
+    /// schema.
+    ///
+    /// # Panics
+    /// When the table is [poisoned](Self::is_poisoned).
+    #[must_use]
+    pub fn adopt(&mut self, plan: &LookupPlan) -> bool {
+        self.adopt_in(PartId::FIRST, plan)
+    }
+}
+
+impl PolicyWriter {
+    /// What lookups cost in a part of the live side, against when its engine was
+    /// fitted to its rules; `None` for engines that fit nothing.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn drift(&self, part: PartId) -> Option<Drift> {
+        self.drift_in(part)
+    }
+
+    /// Begins to arrange a part's rules as a plan says; see [`Writer::adopt`].
+    ///
+    /// # Panics
+    /// When there is no such part, or the table is
+    /// [poisoned](Self::is_poisoned).
+    #[must_use]
+    pub fn adopt(&mut self, part: PartId, plan: &LookupPlan) -> bool {
+        self.adopt_in(part, plan)
+    }
+}
+
+impl<C: Replica + ?Sized> Reader<C> {
+    fn learn_in(
+        &mut self,
+        part: PartId,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<LookupPlan>, BuildError> {
+        let mut study = Study::new();
+        while !dynamic(&*self.pin(), part).study(&mut study) {}
+        study.learn(progress)
+    }
+}
+
+impl Reader {
+    /// What lookups cost now, against when the engine was fitted to its rules;
+    /// `None` for engines that fit nothing.
+    #[must_use]
+    pub fn drift(&mut self) -> Option<Drift> {
+        dynamic(&*self.pin(), PartId::FIRST).drift()
+    }
+
+    /// Learns from the rules, on this thread: takes notes, with a pin for every
+    /// few hundred rules, then learns without one, for about as long as building
+    /// the engine takes. `None` for engines that do not learn. The writer
+    /// [adopts](Writer::adopt) what comes of it.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop.
+    pub fn learn(&mut self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
+        self.learn_in(PartId::FIRST, progress)
+    }
+}
+
+impl Reader<PolicyClassifier> {
+    /// What lookups in a part cost now, against when its engine was fitted to
+    /// its rules; `None` for engines that fit nothing.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    #[must_use]
+    pub fn drift(&mut self, part: PartId) -> Option<Drift> {
+        dynamic(&*self.pin(), part).drift()
+    }
+
+    /// Learns from a part's rules, on this thread; see [`Reader::learn`].
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop.
+    ///
+    /// # Panics
+    /// When there is no such part.
+    pub fn learn(
+        &mut self,
+        part: PartId,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<LookupPlan>, BuildError> {
+        self.learn_in(part, progress)
+    }
+}
