@@ -13,19 +13,92 @@
 //! ```
 //! Neither keys nor winners move. As long as all keys are pending, and that is
 //! all of the first table, vectors are loaded from them as they lie.
+//!
+//! A key that has found a rule also knows which groups of tables may hold a
+//! better one: those in which the rule has [rivals](Rivals). Tables of other
+//! groups are nothing to it, whatever their best rule.
 
 use super::Isa;
 use crate::classifier::BATCH;
 use crate::rule::Winner;
 
-/// Working memory for the positions of pending keys.
+/// Groups of tables, one bit each, that may hold a better rule for a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Rivals(u8);
+
+impl Rivals {
+    /// The number of groups.
+    pub(crate) const GROUPS: u8 = 5;
+    pub(crate) const NONE: Rivals = Rivals(0);
+    pub(crate) const ALL: Rivals = Rivals((1 << Rivals::GROUPS) - 1);
+
+    /// One group alone.
+    pub(crate) fn group(number: u8) -> Rivals {
+        assert!(number < Rivals::GROUPS, "a group");
+        Rivals(1 << number)
+    }
+
+    /// From the lowest bits, whatever the others are.
+    #[inline(always)]
+    pub(crate) fn from_bits(bits: u8) -> Rivals {
+        Rivals(bits & Rivals::ALL.0)
+    }
+
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn or(self, other: Rivals) -> Rivals {
+        Rivals(self.0 | other.0)
+    }
+
+    /// Whether a group is among these.
+    #[inline(always)]
+    pub(crate) fn has(self, group: Rivals) -> bool {
+        self.0 & group.0 != 0
+    }
+
+    /// Keeps those that are among the other's, if a rule with these has matched.
+    #[inline(always)]
+    pub(crate) fn narrow(&mut self, other: Rivals, matched: bool) {
+        self.0 &= other.0 | u8::from(matched).wrapping_sub(1);
+    }
+}
+
+/// What a table may have for a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer {
+    /// No rule in it is better.
+    pub(crate) best: Winner,
+    /// None of those that runs do not yet count among the rivals of their rules.
+    pub(crate) unmarked: Winner,
+    /// The table's group, alone.
+    pub(crate) group: Rivals,
+}
+
+impl Offer {
+    /// Whether there may be something better for a key.
+    #[inline(always)]
+    pub(crate) fn may_improve(&self, winner: Winner, rivals: Rivals) -> bool {
+        self.best.beats(winner) & (rivals.has(self.group) | self.unmarked.beats(winner))
+    }
+}
+
+/// Working memory for the keys of a batch.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(crate) struct Positions([u8; BATCH + 8]);
+pub(crate) struct Positions {
+    pending: [u8; BATCH + 8],
+    rivals: [Rivals; BATCH + 8],
+}
 
 impl Default for Positions {
     fn default() -> Positions {
-        Positions([0; BATCH + 8])
+        Positions {
+            pending: [0; BATCH + 8],
+            rivals: [Rivals::ALL; BATCH + 8],
+        }
     }
 }
 
@@ -69,8 +142,9 @@ impl<'a, const W: usize> Pending<'a, W> {
     ) -> Pending<'a, W> {
         assert!(rows.len() <= BATCH, "a batch is at most {BATCH} keys");
         assert_eq!(rows.len(), winners.len(), "one winner for each key");
-        positions.0 = ALL;
-        positions.0[rows.len()..rows.len() + 8].fill(0);
+        positions.pending = ALL;
+        positions.pending[rows.len()..rows.len() + 8].fill(0);
+        positions.rivals = [Rivals::ALL; BATCH + 8];
         Pending {
             rows,
             len: rows.len(),
@@ -79,27 +153,31 @@ impl<'a, const W: usize> Pending<'a, W> {
         }
     }
 
-    /// Leaves keys behind that a table with that best rule cannot improve; says
-    /// whether it can improve any at all.
-    pub(crate) fn narrow(&mut self, isa: Isa, best: Winner) -> bool {
-        self.len = match isa {
+    /// Takes up the keys that a table with that offer may improve, which may be
+    /// none; says whether any may be improved by this table or one whose best
+    /// rule is no better.
+    pub(crate) fn take_up(&mut self, isa: Isa, offer: &Offer) -> bool {
+        let (pending, more) = match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(proof) if self.all() => x86::narrow(proof, self, best),
-            _ => self.narrow_scalar(best),
+            Isa::Avx512(proof) => x86::take_up(proof, self, offer),
+            _ => self.take_up_scalar(offer),
         };
-        self.positions.0[self.len..self.len + 8].fill(0);
-        self.len > 0
+        self.len = pending;
+        self.positions.pending[self.len..self.len + 8].fill(0);
+        more
     }
 
     /// The twin that every processor has.
-    fn narrow_scalar(&mut self, best: Winner) -> usize {
+    fn take_up_scalar(&mut self, offer: &Offer) -> (usize, bool) {
         let mut to = 0;
-        for from in 0..self.len {
-            let position = self.positions.0[from];
-            self.positions.0[to] = position;
-            to += usize::from(best.beats(self.winners[usize::from(position)]));
+        let mut more = false;
+        let keys = self.winners.iter().zip(&self.positions.rivals);
+        for ((&winner, &rivals), position) in keys.zip(0..=u8::MAX) {
+            self.positions.pending[to] = position;
+            to += usize::from(offer.may_improve(winner, rivals));
+            more |= offer.best.beats(winner);
         }
-        to
+        (to, more)
     }
 
     /// Whether all keys are pending, so that their positions are just numbers.
@@ -117,35 +195,36 @@ impl<'a, const W: usize> Pending<'a, W> {
     /// The positions of pending keys.
     #[inline(always)]
     pub(crate) fn positions(&self) -> &[u8] {
-        &self.positions.0[..self.len]
+        &self.positions.pending[..self.len]
     }
 
     /// Positions of eight pending keys, of which the first is there. Beyond the
     /// last, they are those of any keys.
     #[inline(always)]
     pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
-        let eight = self.positions.0[from..].first_chunk();
+        let eight = self.positions.pending[from..].first_chunk();
         eight.expect("there is room for eight behind each")
     }
 }
 
 /// Keys with their winners so far, by position.
 pub(crate) trait Keys<const W: usize> {
-    /// A key and its winner.
+    /// A key, its winner, and where that has rivals.
     ///
     /// # Panics
     /// When there is none.
-    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner);
+    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals);
 }
 
 impl<const W: usize> Keys<W> for Pending<'_, W> {
     #[inline(always)]
-    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner) {
+    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
         let position = usize::from(position);
         let row = &self.rows[position];
         // SAFETY: there are as many winners as rows (asserted by `new`, and
         // neither changes), and indexing has just compared their number.
-        (row, unsafe { self.winners.get_unchecked_mut(position) })
+        let winner = unsafe { self.winners.get_unchecked_mut(position) };
+        (row, winner, &mut self.positions.rivals[position])
     }
 }
 
@@ -153,54 +232,64 @@ impl<const W: usize> Keys<W> for Pending<'_, W> {
 pub(crate) struct OneKey<'a, const W: usize> {
     pub(crate) key: &'a [u64; W],
     pub(crate) winner: Winner,
+    pub(crate) rivals: Rivals,
 }
 
 impl<const W: usize> Keys<W> for OneKey<'_, W> {
     #[inline(always)]
-    fn at(&mut self, _: u8) -> (&[u64; W], &mut Winner) {
-        (self.key, &mut self.winner)
+    fn at(&mut self, _: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
+        (self.key, &mut self.winner, &mut self.rivals)
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::{
-        _mm512_mask_cmplt_epu64_mask, _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _pdep_u64,
-        _pext_u64,
+        _mm_loadl_epi64, _mm512_cvtepu8_epi64, _mm512_mask_cmplt_epu64_mask,
+        _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
     };
 
-    use super::Pending;
-    use crate::rule::Winner;
+    use super::{Offer, Pending};
     use crate::simd::{Avx512, first_bits};
 
-    pub(super) fn narrow<const W: usize>(
+    pub(super) fn take_up<const W: usize>(
         _: Avx512,
         keys: &mut Pending<'_, W>,
-        best: Winner,
-    ) -> usize {
+        offer: &Offer,
+    ) -> (usize, bool) {
         // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { narrow_avx512(keys, best) }
+        unsafe { take_up_avx512(keys, offer) }
     }
 
-    /// Writes the positions of those that stay, of all keys; returns their number.
+    /// Writes the positions; returns their number, and whether the best rule is
+    /// better than any winner.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-    fn narrow_avx512<const W: usize>(keys: &mut Pending<'_, W>, best: Winner) -> usize {
+    fn take_up_avx512<const W: usize>(keys: &mut Pending<'_, W>, offer: &Offer) -> (usize, bool) {
         const EACH: u64 = 0x0101_0101_0101_0101;
-        let best = _mm512_set1_epi64(best.rank().cast_signed());
+        let best = _mm512_set1_epi64(offer.best.rank().cast_signed());
+        let unmarked = _mm512_set1_epi64(offer.unmarked.rank().cast_signed());
+        let group = _mm512_set1_epi64(offer.group.bits().into());
         let mut positions = 0x0706_0504_0302_0100;
         let mut to = 0;
-        for winners in keys.winners.chunks(8) {
+        let mut more = 0;
+        let rivals = keys.positions.rivals.chunks_exact(8);
+        for (winners, rivals) in keys.winners.chunks(8).zip(rivals) {
             let there = first_bits(winners.len());
             // SAFETY: the mask selects winners that are there, at most eight;
             // masked-out lanes are not accessed. A winner is one word.
             let ranks = unsafe { _mm512_maskz_loadu_epi64(there, winners.as_ptr().cast()) };
-            let wanted = _mm512_mask_cmplt_epu64_mask(there, best, ranks);
+            // SAFETY: eight bytes are read from a slice of eight.
+            let rivals = unsafe { _mm_loadl_epi64(rivals.as_ptr().cast()) };
+            let rivals = _mm512_test_epi64_mask(_mm512_cvtepu8_epi64(rivals), group);
+            let better = _mm512_mask_cmplt_epu64_mask(there, best, ranks);
+            let wanted = rivals & better | _mm512_mask_cmplt_epu64_mask(better, unmarked, ranks);
+            more |= better;
             let bytes = _pext_u64(positions, _pdep_u64(wanted.into(), EACH) * 0xff);
-            keys.positions.0[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
+            keys.positions.pending[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
             to += wanted.count_ones() as usize;
             positions = positions.wrapping_add(8 * EACH);
         }
-        to
+        (to, more != 0)
     }
 }
 
@@ -221,26 +310,42 @@ mod tests {
                     .map(|_| Winner::from_rank(splitmix(&mut state) % 1000))
                     .collect();
                 let ranks = winners.clone();
-                let mut positions = Positions([77; BATCH + 8]);
+                let mut positions = Positions {
+                    pending: [77; BATCH + 8],
+                    ..Positions::default()
+                };
                 let mut keys = Pending::new(&rows, &mut winners, &mut positions);
                 assert!(keys.all());
-                for best in [0, 10, 300, 500, 900] {
-                    let best = Winner::from_rank(best);
-                    let any = keys.narrow(isa, best);
-                    let expected: Vec<u8> = (0..=u8::MAX)
-                        .zip(&ranks)
-                        .filter(|(_, winner)| best.beats(**winner))
-                        .map(|(position, _)| position)
-                        .collect();
+                let mut rivals = vec![Rivals::ALL; len];
+                for (position, rivals) in (0..=u8::MAX).zip(&mut rivals) {
+                    let some = Rivals::from_bits(splitmix(&mut state).to_le_bytes()[0]);
+                    rivals.narrow(some, position % 3 != 0);
+                    *keys.at(position).2 = *rivals;
+                }
+                for (best, group) in [(0, 1), (10, 0), (300, 0), (500, 4), (900, 2)] {
+                    let offer = Offer {
+                        best: Winner::from_rank(best),
+                        unmarked: Winner::from_rank(best + 300),
+                        group: Rivals::group(group),
+                    };
+                    let more = keys.take_up(isa, &offer);
+                    let wanted = |&position: &u8| {
+                        let at = usize::from(position);
+                        let winner = ranks[at].rank();
+                        let known = rivals[at].bits() >> group & 1 != 0;
+                        best < winner && (known || best + 300 < winner)
+                    };
+                    let expected: Vec<u8> = ALL[..len].iter().copied().filter(wanted).collect();
                     assert_eq!(keys.positions(), expected, "{isa}, {len} keys");
-                    assert_eq!(any, !expected.is_empty());
+                    assert_eq!(more, ranks.iter().any(|winner| best < winner.rank()));
                     for from in 0..expected.len() {
                         let exists = |&position: &u8| usize::from(position) < len;
                         assert!(keys.eight(from).iter().all(exists));
                     }
                     for &position in &expected {
                         let at = usize::from(position);
-                        assert_eq!(keys.at(position), (&rows[at], &mut ranks[at].clone()));
+                        let (row, winner, found) = keys.at(position);
+                        assert_eq!((row, *winner, *found), (&rows[at], ranks[at], rivals[at]));
                     }
                 }
             }

@@ -17,11 +17,10 @@
 //! into vectors of one word each: of keys of two words, as five-tuples of IPv4
 //! are, four with one load as long as all keys are pending.
 
-use super::pending::Pending;
+use super::pending::{Pending, Rivals};
 use super::runs::SHORT;
 use super::{Aligned, Isa, prefetch};
 use crate::classifier::BATCH;
-use crate::rule::Winner;
 
 /// A table, as far as probing is concerned.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +30,9 @@ pub(crate) struct Probed<'a, const W: usize> {
     pub(crate) secrets: &'a [u64; W],
     /// The table has 2 to the power of `63 - shift` slots.
     pub(crate) shift: u32,
-    /// Slots: bits 31 to 16 are a signature, bits 15 to 0 the number of rules, or
-    /// [`NODE`].
+    /// Slots: bits 31 to 16 are a signature, bits 15 to 11 [`Rivals`] of the
+    /// run's rules, bits 10 to 0 the number of rules, or [`NODE`].
     pub(crate) slots: &'a [u64],
-    /// Keys with a winner as good as this want nothing.
-    pub(crate) best: Winner,
     /// Whether slots may hold nested nodes.
     pub(crate) nested: bool,
     /// Whether to ask for slots that are far before reading them.
@@ -90,10 +87,20 @@ impl Hit {
     pub(crate) fn len(self) -> usize {
         (self.0 & LENGTH) as usize
     }
+
+    /// Where the run's rules have rivals.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the lowest of the bits count
+    pub(crate) fn rivals(self) -> Rivals {
+        Rivals::from_bits((self.0 >> RIVALS) as u8)
+    }
 }
 
 /// A slot's bits for the number of rules, or [`NODE`].
-const LENGTH: u64 = 0xffff;
+pub(crate) const LENGTH: u64 = (1 << RIVALS) - 1;
+
+/// The lowest of a slot's bits for rivals.
+pub(crate) const RIVALS: u32 = 16 - Rivals::GROUPS as u32;
 
 /// A slot's bits for the signature.
 const SIGNATURE: u64 = 0xffff << 16;
@@ -153,7 +160,7 @@ impl HitList {
 }
 
 /// The number of rules that means a node.
-pub(crate) const NODE: u64 = 0xffff;
+pub(crate) const NODE: u64 = LENGTH;
 
 /// Slots, or words of runs, that fit a cache near the core: half a megabyte.
 pub(crate) const NEAR: usize = 1 << 16;
@@ -397,7 +404,8 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::engine::splitmix;
-    use crate::simd::pending::Positions;
+    use crate::rule::Winner;
+    use crate::simd::pending::{Offer, Positions};
 
     #[test]
     fn every_instruction_set_finds_the_same_at_every_length() {
@@ -405,7 +413,7 @@ mod tests {
         let mut total = 0;
         for bits in [0, 1, 7, 17] {
             let mut slot = || {
-                let slot = splitmix(&mut state) & !NODE;
+                let slot = splitmix(&mut state) & !LENGTH;
                 let length = usize::try_from(splitmix(&mut state) % 6).unwrap();
                 slot | [0, 1, 4, 5, 1024, NODE][length]
             };
@@ -417,7 +425,6 @@ mod tests {
                 secrets: &secrets,
                 shift: 63 - bits,
                 slots: &slots,
-                best: Winner::from_rank(500),
                 nested: bits != 7,
                 ahead: bits != 1,
             };
@@ -431,7 +438,12 @@ mod tests {
                 let mut positions = Positions::default();
                 let mut keys = Pending::new(&rows, &mut winners, &mut positions);
                 if len % 2 == 0 {
-                    keys.narrow(Isa::Scalar, table.best);
+                    let offer = Offer {
+                        best: Winner::from_rank(500),
+                        unmarked: Winner::MISS,
+                        group: Rivals::group(0),
+                    };
+                    keys.take_up(Isa::Scalar, &offer);
                 }
                 let mut expected = Found::default();
                 probe_scalar(&table, &keys, &mut expected);

@@ -63,7 +63,7 @@ impl Hits<'_> {
     /// # Panics
     /// When a run is not inside of the words.
     #[inline(always)]
-    fn walk(self, words: &[u64], columns: usize) -> impl Iterator<Item = (u8, &[u64], usize)> {
+    fn walk(self, words: &[u64], columns: usize) -> impl Iterator<Item = (Hit, &[u64], usize)> {
         let ask = |hit: Hit| {
             prefetch_at(words, hit.start());
             prefetch_at(words, hit.start() + LINE);
@@ -87,7 +87,7 @@ impl Hits<'_> {
             // SAFETY: the end was just compared, and the start is not beyond it.
             // Slicing would compare both.
             let run = unsafe { words.get_unchecked(hit.start()..end) };
-            (hit.key(), run, len)
+            (hit, run, len)
         })
     }
 }
@@ -202,8 +202,8 @@ fn improve_scalar<const W: usize>(
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    for (position, run, len) in hits.walk(words, columns.count) {
-        let (key, winner) = keys.at(position);
+    for (hit, run, len) in hits.walk(words, columns.count) {
+        let (key, winner, rivals) = keys.at(hit.key());
         for rule in 0..len {
             let rank = Winner::from_rank(run[rule]);
             if !rank.beats(*winner) {
@@ -227,6 +227,7 @@ fn improve_scalar<const W: usize>(
             }
             if differs == 0 && accept(run, len, rule, key) {
                 *winner = rank;
+                rivals.narrow(hit.rivals(), true);
                 break;
             }
         }
@@ -333,7 +334,7 @@ mod x86 {
     ) {
         let columns = columns.known::<W, FIVE>();
         let none = _mm256_set1_epi64x(-1);
-        for (position, run, len) in hits.walk(words, columns.count) {
+        for (hit, run, len) in hits.walk(words, columns.count) {
             debug_assert!(len <= 4, "short runs");
             let here = first_four(len);
             let load = |column: usize| {
@@ -343,7 +344,7 @@ mod x86 {
                 // are inside of `run`, and masked-out lanes are not accessed.
                 unsafe { _mm256_maskz_loadu_epi64(here, at) }
             };
-            let (key, winner) = keys.at(position);
+            let (key, winner, rivals) = keys.at(hit.key());
             let differs = differs!(key, columns, load;
                 _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
                 _mm256_xor_si256, _mm256_subs_epu16);
@@ -353,6 +354,7 @@ mod x86 {
             let ranks = _mm256_mask_compress_epi64(none, candidates, load(0));
             let rank = _mm_cvtsi128_si64(_mm256_castsi256_si128(ranks));
             *winner = winner.or(Winner::from_rank(rank.cast_unsigned()));
+            rivals.narrow(hit.rivals(), candidates != 0);
         }
     }
 
@@ -379,9 +381,10 @@ mod x86 {
     ) {
         let columns = columns.known::<W, FIVE>();
         let none = _mm512_set1_epi64(-1);
-        for (position, run, len) in hits.walk(words, columns.count) {
-            let (key, to) = keys.at(position);
+        for (hit, run, len) in hits.walk(words, columns.count) {
+            let (key, to, rivals) = keys.at(hit.key());
             let mut winner = *to;
+            let mut best = Winner::MISS;
             let mut first = 0;
             loop {
                 let here = first_bits(len - first);
@@ -403,7 +406,8 @@ mod x86 {
                     let ranks = _mm512_mask_compress_epi64(none, candidates, load(0));
                     _mm_cvtsi128_si64(_mm512_castsi512_si128(ranks)).cast_unsigned()
                 };
-                winner = winner.or(Winner::from_rank(rank));
+                best = best.or(Winner::from_rank(rank));
+                winner = winner.or(best);
                 first += 8;
                 let look = first.is_multiple_of(LOOK);
                 if first >= len || look && !Winner::from_rank(run[first]).beats(winner) {
@@ -411,6 +415,7 @@ mod x86 {
                 }
             }
             *to = winner;
+            rivals.narrow(hit.rivals(), !best.is_miss());
         }
     }
 
@@ -439,9 +444,10 @@ mod x86 {
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         let columns = columns.known::<W, FIVE>();
-        for (position, run, len) in hits.walk(words, columns.count) {
-            let (key, to) = keys.at(position);
+        for (hit, run, len) in hits.walk(words, columns.count) {
+            let (key, to, rivals) = keys.at(hit.key());
             let mut winner = *to;
+            let mut best = Winner::MISS;
             let mut first = 0;
             loop {
                 let lanes = (len - first).min(4);
@@ -463,13 +469,15 @@ mod x86 {
                 let candidates = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
                 let candidates = candidates & ((1 << lanes) - 1);
                 let rank = first_rank(run, len, first, candidates, key, &accept);
-                winner = winner.or(Winner::from_rank(rank));
+                best = best.or(Winner::from_rank(rank));
+                winner = winner.or(best);
                 first += 4;
                 if first >= len || !Winner::from_rank(run[first]).beats(winner) {
                     break;
                 }
             }
             *to = winner;
+            rivals.narrow(hit.rivals(), !best.is_miss());
         }
     }
 }

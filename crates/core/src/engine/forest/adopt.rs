@@ -13,6 +13,7 @@
 //! Moving     root ─▶ new ─▶ old ─▶ new ─▶ old        by best rule
 //!                     ▲       │ a few rules with each update
 //!                     └───────┘
+//! Marking    rivals, slot by slot
 //! Measuring  what lookups cost now: the base of the next drift
 //! ```
 //!
@@ -31,6 +32,7 @@ use std::sync::Arc;
 use super::Ingredient;
 use super::drift::{SAMPLES, Tally};
 use super::learn::Cost;
+use super::rivals::Marking;
 use super::table::{Role, Table, TableNumber};
 use super::tree::Forest;
 
@@ -52,6 +54,9 @@ const MADE: usize = 1 << 12;
 
 /// Slots made at a time: 256 KB.
 const MAKING: usize = 1 << 15;
+
+/// Rules whose rivals are looked for in one step.
+const MARKED: usize = 4;
 
 /// Entries looked at for a rule to move in one step.
 const LOOKED_AT: usize = 64;
@@ -106,6 +111,9 @@ enum Stage<const W: usize> {
     Moving {
         entry: usize,
     },
+    Marking {
+        marking: Marking,
+    },
     Measuring {
         tally: Tally,
         sample: usize,
@@ -116,6 +124,7 @@ impl<const W: usize> Adoption<W> {
     pub(super) fn bytes(&self) -> usize {
         match &self.stage {
             Stage::Making { tables, .. } => tables.iter().map(Table::bytes).sum(),
+            Stage::Marking { marking } => marking.bytes(),
             Stage::Moving { .. } | Stage::Measuring { .. } => 0,
         }
     }
@@ -152,6 +161,7 @@ impl<const W: usize> Forest<W> {
                 let share = entry * 100 / self.places.entries().max(1);
                 format!("{share} % of the rules looked at")
             }
+            Stage::Marking { .. } => "marking rivals".to_owned(),
             Stage::Measuring { .. } => "measuring".to_owned(),
         }
     }
@@ -213,12 +223,21 @@ impl<const W: usize> Forest<W> {
                 }
                 if *entry == end {
                     self.come_to_rest(&adoption.plan);
+                    let marking = self.begin_marking();
+                    adoption.stage = Stage::Marking { marking };
+                }
+                Some(1)
+            }
+            Stage::Marking { marking } => {
+                let Some(rules) = self.mark_next(marking) else {
+                    self.end_marking(marking);
                     adoption.stage = Stage::Measuring {
                         tally: Tally::default(),
                         sample: 0,
                     };
-                }
-                Some(1)
+                    return Some(1);
+                };
+                Some(1 + rules / MARKED)
             }
             Stage::Measuring { tally, sample } => {
                 if *sample < SAMPLES {

@@ -13,6 +13,9 @@ const FOLDED: usize = 6;
 /// A node of up to this many rules is learned anew when it has doubled.
 const SMALL: usize = 128;
 
+/// The number of rules from which that counts: fewer are as quick to scan.
+const LEAST: usize = 32;
+
 /// Slots looked at with each removal while a bound is stale.
 const TIGHTENED: usize = 16;
 
@@ -26,7 +29,7 @@ impl<const W: usize> Forest<W> {
         let mut row = Vec::with_capacity(self.shape.columns());
         self.shape.push_row(rule, &mut row);
         self.insert_row(&row);
-        if self.len() <= SMALL && self.len() > 2 * self.learned.max(self.settings.most) {
+        if self.len() <= SMALL && self.len() > 2 * self.learned.max(LEAST) {
             self.relearn(&mut crate::classifier::NoProgress)
                 .expect("only an observer stops learning");
         }
@@ -45,8 +48,9 @@ impl<const W: usize> Forest<W> {
             let id = Winner::from_rank(rank).rule().expect("a rule's rank");
             let Place { table, slot } = places.get(id).expect("rules in runs have places");
             let table = &mut tables[table.index()];
-            let signature = table.get(slot).signature();
-            table.set(slot, Slot::new(Bucket::Run(run), signature));
+            let held = table.get(slot);
+            let moved = Slot::new(Bucket::Run(run), held.signature());
+            table.set(slot, moved.with_rivals(held.rivals()));
         });
         self.free_slots();
     }
@@ -72,6 +76,8 @@ impl<const W: usize> Forest<W> {
             let table = &mut self.tables[number.index()];
             table.rules += 1;
             table.found = table.found.min(rank);
+            table.unmarked = table.unmarked.min(rank);
+            table.came = table.came.min(rank);
             let hash = table.hash(&outline.value, &self.secrets);
             let index = table.slot(hash);
             let slot = table.get(index);
@@ -182,7 +188,8 @@ impl<const W: usize> Forest<W> {
         let rank = self.runs.ranks(run)[at];
         look(&self.runs, run, at);
         let left = self.runs.remove(run, at).map_or(Bucket::Empty, Bucket::Run);
-        self.tables[table.index()].set(slot, Slot::new(left, held.signature()));
+        let left = Slot::new(left, held.signature()).with_rivals(held.rivals());
+        self.tables[table.index()].set(slot, left);
         self.count_down(table, rank);
     }
 

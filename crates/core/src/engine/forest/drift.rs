@@ -23,8 +23,8 @@ use crate::relearn::Drift;
 /// Rules looked up.
 pub(super) const SAMPLES: usize = 256;
 
-/// Prices, in nanoseconds or so: those of [`learn`](super::learn), which were
-/// fitted to times, with those of nested nodes apart.
+/// Prices, in nanoseconds or so. Only what they are to each other matters here;
+/// those of [`learn`](super::learn) are fitted to times and change with kernels.
 const PROBE: f64 = 2.1;
 const NESTED_PROBE: f64 = 20.0;
 const NODE: f64 = 40.0;

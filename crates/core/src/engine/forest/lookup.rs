@@ -27,7 +27,7 @@ use super::table::{Bucket, Slot, TableNumber};
 use super::tree::Forest;
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
-use crate::simd::pending::{Keys, OneKey, Pending, Positions};
+use crate::simd::pending::{Keys, OneKey, Pending, Positions, Rivals};
 use crate::simd::probe::{Found, Hit, NEAR, probe};
 use crate::simd::runs::{self, AHEAD, Hits, NEVER, SHORT};
 use crate::simd::{Isa, prefetch};
@@ -110,9 +110,14 @@ impl<const W: usize> Forest<W> {
         visits: &mut Vec<Visit>,
     ) {
         for number in self.chain(self.root) {
-            let table = self.tables[number.index()].probed(&self.secrets, means.ahead);
-            if !keys.narrow(means.probing, table.best) {
+            let table = &self.tables[number.index()];
+            let offer = table.offer();
+            let table = table.probed(&self.secrets, means.ahead);
+            if !keys.take_up(means.probing, &offer) {
                 break;
+            }
+            if keys.positions().is_empty() {
+                continue;
             }
             probe(means.probing, &table, keys, found);
             visits.extend(found.nodes.hits().iter().map(|hit| Visit {
@@ -141,7 +146,7 @@ impl<const W: usize> Forest<W> {
         }
         visits.retain(|visit| {
             let table = &self.tables[visit.table.index()];
-            let (key, winner) = keys.at(visit.key);
+            let (key, winner, _) = keys.at(visit.key);
             if !Winner::from_rank(table.best).beats(*winner) {
                 return false;
             }
@@ -213,7 +218,11 @@ impl<const W: usize> Forest<W> {
                 table.ask(table.hash(key, &self.secrets));
             }
         }
-        let mut one = OneKey { key, winner };
+        let mut one = OneKey {
+            key,
+            winner,
+            rivals: Rivals::ALL,
+        };
         self.visit_one(means, self.root, &mut one);
         one.winner
     }
@@ -223,6 +232,9 @@ impl<const W: usize> Forest<W> {
             let table = &self.tables[number.index()];
             if !Winner::from_rank(table.best).beats(one.winner) {
                 break;
+            }
+            if !table.offer().may_improve(one.winner, one.rivals) {
+                continue;
             }
             let hash = table.hash(one.key, &self.secrets);
             let slot = table.get(table.slot(hash));
@@ -253,23 +265,29 @@ impl<const W: usize> Forest<W> {
         wanted: &mut [u64],
     ) -> Winner {
         let mut winner = best;
-        self.explain(self.root, key, &mut winner, &mut |step| match step {
-            Step::Table(number) => {
-                let mask = &self.tables[number.index()].mask;
-                for (wanted, mask) in wanted.iter_mut().zip(mask) {
-                    *wanted |= mask;
+        self.explain(
+            self.root,
+            key,
+            &mut winner,
+            &mut Rivals::ALL.clone(),
+            &mut |step| match step {
+                Step::Table(number) => {
+                    let mask = &self.tables[number.index()].mask;
+                    for (wanted, mask) in wanted.iter_mut().zip(mask) {
+                        *wanted |= mask;
+                    }
                 }
-            }
-            Step::Rule(row, matches) => {
-                let words = self.shape.unpack(&self.schema, row);
-                let rule = RowShape::packed(&self.schema, &words);
-                if matches {
-                    unwildcard::confirm(&rule, key, wanted);
-                } else {
-                    unwildcard::refute(&rule, key, wanted);
+                Step::Rule(row, matches) => {
+                    let words = self.shape.unpack(&self.schema, row);
+                    let rule = RowShape::packed(&self.schema, &words);
+                    if matches {
+                        unwildcard::confirm(&rule, key, wanted);
+                    } else {
+                        unwildcard::refute(&rule, key, wanted);
+                    }
                 }
-            }
-        });
+            },
+        );
         winner
     }
 
@@ -277,26 +295,32 @@ impl<const W: usize> Forest<W> {
     pub(super) fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut winner = Winner::MISS;
         let mut probes: Vec<Probe> = Vec::new();
-        self.explain(self.root, key, &mut winner, &mut |step| match step {
-            Step::Table(number) => {
-                let table = &self.tables[number.index()];
-                probes.push(Probe {
-                    table: number.index(),
-                    mask: table.mask.to_vec(),
-                    rules: table.rules,
-                    compared: Vec::new(),
-                    winner: Winner::MISS,
-                });
-            }
-            Step::Rule(row, matches) => {
-                let rank = Winner::from_rank(row[0]);
-                let probe = probes.last_mut().expect("rules are in tables");
-                probe.compared.extend(rank.rule());
-                if matches {
-                    probe.winner = rank;
+        self.explain(
+            self.root,
+            key,
+            &mut winner,
+            &mut Rivals::ALL.clone(),
+            &mut |step| match step {
+                Step::Table(number) => {
+                    let table = &self.tables[number.index()];
+                    probes.push(Probe {
+                        table: number.index(),
+                        mask: table.mask.to_vec(),
+                        rules: table.rules,
+                        compared: Vec::new(),
+                        winner: Winner::MISS,
+                    });
                 }
-            }
-        });
+                Step::Rule(row, matches) => {
+                    let rank = Winner::from_rank(row[0]);
+                    let probe = probes.last_mut().expect("rules are in tables");
+                    probe.compared.extend(rank.rule());
+                    if matches {
+                        probe.winner = rank;
+                    }
+                }
+            },
+        );
         LookupTrace {
             probes,
             tables: self.tables_in_use(),
@@ -311,12 +335,16 @@ impl<const W: usize> Forest<W> {
         first: TableNumber,
         key: &[u64; W],
         winner: &mut Winner,
+        rivals: &mut Rivals,
         tell: &mut dyn FnMut(Step<'_>),
     ) {
         for number in self.chain(first) {
             let table = &self.tables[number.index()];
             if !Winner::from_rank(table.best).beats(*winner) {
                 break;
+            }
+            if !table.offer().may_improve(*winner, *rivals) {
+                continue;
             }
             tell(Step::Table(number));
             let hash = table.hash(key, &self.secrets);
@@ -326,7 +354,7 @@ impl<const W: usize> Forest<W> {
             }
             match slot.bucket() {
                 Bucket::Empty => {}
-                Bucket::Node(first) => self.explain(first, key, winner, tell),
+                Bucket::Node(first) => self.explain(first, key, winner, rivals, tell),
                 Bucket::Run(run) => {
                     let mut row = Vec::with_capacity(self.shape.columns());
                     for rule in 0..usize::from(run.len) {
@@ -341,6 +369,7 @@ impl<const W: usize> Forest<W> {
                         tell(Step::Rule(&row, matches));
                         if matches {
                             *winner = rank;
+                            rivals.narrow(slot.rivals(), true);
                             break;
                         }
                     }

@@ -15,7 +15,7 @@
 //! ```text
 //! node    table ──next──▶ table ──next──▶ table          best first
 //!           │ mask | best | slots
-//! slots   [ position | signature | length ] …            8 bytes, no probing
+//! slots   [ position | signature | rivals | length ] …   8 bytes, no probing
 //!              │                        └─ NODE: position is a node's first table
 //! runs    rank × n | value₀ × n | mask₀ × n | …          n rules, column by column
 //!
@@ -26,7 +26,8 @@
 //! to find.
 //!
 //! # Lookup
-//! See [`lookup`]: in batches, one key at a time, and with un-wildcarding; the
+//! Tables in which nothing better than what was found can match are passed over:
+//! [`rivals`]. See [`lookup`]: in batches, one key at a time, and with un-wildcarding; the
 //! comparison is [`crate::simd::runs`].
 //!
 //! # Learning
@@ -85,6 +86,7 @@ mod drift;
 mod learn;
 mod lookup;
 mod places;
+mod rivals;
 mod runs;
 mod shape;
 mod study;
@@ -125,8 +127,8 @@ pub(super) const ENGINE: Engine = Engine {
         },
         EngineOption {
             name: "without",
-            help: "go without an ingredient, to see what it is worth: masks, nests, pages, \
-                   vectors, blocks or prefetch (default nothing)",
+            help: "go without an ingredient, to see what it is worth: masks, nests, rivals, \
+                   pages, vectors, blocks or prefetch (default nothing)",
         },
     ],
     build,
@@ -209,6 +211,9 @@ enum Ingredient {
     Masks,
     /// Nodes nested in full buckets. Without: long runs.
     Nests,
+    /// Marks of where rules may be beaten. Without: every table with better
+    /// rules is looked into.
+    Rivals,
     /// Huge pages.
     Pages,
     /// Eight keys hashed and eight slots read at a time.
@@ -221,14 +226,15 @@ enum Ingredient {
 
 impl Ingredient {
     /// The names by which one is left out, after the one for none.
-    const NAMES: [&'static str; 7] = [
-        "nothing", "masks", "nests", "pages", "vectors", "blocks", "prefetch",
+    const NAMES: [&'static str; 8] = [
+        "nothing", "masks", "nests", "rivals", "pages", "vectors", "blocks", "prefetch",
     ];
 
     fn named(name: &str) -> Option<Ingredient> {
         match name {
             "masks" => Some(Ingredient::Masks),
             "nests" => Some(Ingredient::Nests),
+            "rivals" => Some(Ingredient::Rivals),
             "pages" => Some(Ingredient::Pages),
             "vectors" => Some(Ingredient::Vectors),
             "blocks" => Some(Ingredient::Blocks),

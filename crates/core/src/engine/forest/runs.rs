@@ -191,7 +191,7 @@ impl Runs {
     }
 
     /// The words of a run, column by column.
-    fn of(&self, run: Run) -> &[u64] {
+    pub(super) fn of(&self, run: Run) -> &[u64] {
         &self.words[run.start as usize..][..usize::from(run.len) * self.columns]
     }
 

@@ -72,6 +72,12 @@ fn below_highest_ones(word: u64) -> u64 {
     word | shifted(word, 8)
 }
 
+/// Whether ranges in lanes of 16 bits meet, in every lane.
+fn lanes_meet(a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> bool {
+    let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
+    (0..4).all(|n| lane(a_low, n) <= lane(b_high, n) && lane(b_low, n) <= lane(a_high, n))
+}
+
 impl RowShape {
     pub(super) fn new(schema: &Schema) -> RowShape {
         let ranges = schema.range_fields();
@@ -202,6 +208,24 @@ impl RowShape {
     /// A row as a packed rule; the words come from [`unpack`](Self::unpack).
     pub(super) fn packed<'a>(schema: &'a Schema, words: &'a [u64]) -> PackedRule<'a> {
         PackedRule::new(schema, words)
+    }
+
+    /// Whether some header may match both a rule of a run and a rule given as a
+    /// row. Of odd ranges only the exact bits are looked at.
+    pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
+        let at = |column: usize| (run[column * len + rule], row[column]);
+        (0..self.values.len()).all(|word| {
+            let (a, b) = at(self.values[word]);
+            let alike = self.bounds[word].is_some() || {
+                let (a_mask, b_mask) = at(self.values[word] + 1);
+                (a ^ b) & a_mask & b_mask == 0
+            };
+            alike
+                && (self.lanes >> word & 1 == 0 || {
+                    let (a_high, b_high) = at(self.high(word));
+                    lanes_meet(a, a_high, b, b_high)
+                })
+        })
     }
 
     /// Whether some ranges are left to [`odd_ranges_accept`].

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::runs::Run;
 use crate::rule::Winner;
 use crate::simd::pages::ask_for_huge_pages;
+use crate::simd::pending::{Offer, Rivals};
 use crate::simd::prefetch;
-use crate::simd::probe::{NODE, Probed};
+use crate::simd::probe::{LENGTH, NODE, Probed, RIVALS};
 
 /// A table of a forest. Numbers are reused after a table is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +36,8 @@ impl TableNumber {
 /// ```text
 /// bits 63..32   first word of the run, or first table of the nested node
 /// bits 31..16   signature
-/// bits 15..0    rules of the run; 0 for an empty bucket, NODE for a node
+/// bits 15..11   rivals of the run's rules
+/// bits 10..0    rules of the run; 0 for an empty bucket, NODE for a node
 /// ```
 /// The signature has a bit for every four hash bits that a rule of the bucket
 /// has beyond those of the bucket's number. A key whose bit is not set has
@@ -56,13 +58,29 @@ pub(super) enum Bucket {
 impl Slot {
     pub(super) const EMPTY: Slot = Slot(0);
 
+    /// With all rivals there may be.
     pub(super) fn new(bucket: Bucket, signature: u16) -> Slot {
         let (position, length) = match bucket {
             Bucket::Empty => return Slot::EMPTY,
             Bucket::Run(run) => (run.start, u64::from(run.len)),
             Bucket::Node(first) => (first.0, NODE),
         };
-        Slot(u64::from(position) << 32 | u64::from(signature) << 16 | length)
+        let slot = Slot(u64::from(position) << 32 | u64::from(signature) << 16 | length);
+        slot.with_rivals(Rivals::ALL)
+    }
+
+    /// With other rivals; an empty slot has none.
+    pub(super) fn with_rivals(self, rivals: Rivals) -> Slot {
+        let all = u64::from(Rivals::ALL.bits()) << RIVALS;
+        match self.length() {
+            0 => self,
+            _ => Slot(self.0 & !all | u64::from(rivals.bits()) << RIVALS),
+        }
+    }
+
+    #[allow(clippy::cast_possible_truncation)] // the lowest of the bits count
+    pub(super) fn rivals(self) -> Rivals {
+        Rivals::from_bits((self.0 >> RIVALS) as u8)
     }
 
     pub(super) fn bucket(self) -> Bucket {
@@ -102,13 +120,13 @@ impl Slot {
 
     #[inline]
     pub(super) fn is_node(self) -> bool {
-        self.0 & 0xffff == NODE
+        self.0 & LENGTH == NODE
     }
 
     #[inline]
-    #[allow(clippy::cast_possible_truncation)] // the first 16 bits
+    #[allow(clippy::cast_possible_truncation)] // eleven bits
     pub(super) fn length(self) -> u16 {
-        self.0 as u16
+        (self.0 & LENGTH) as u16
     }
 
     #[inline]
@@ -138,6 +156,12 @@ pub(super) struct Table<const W: usize> {
     pub(super) best: u64,
     /// The next table of the node, in the order of `best`.
     pub(super) next: TableNumber,
+    /// No rule that came after marking the rivals is better.
+    pub(super) unmarked: u64,
+    /// The same, of those that came since marking began.
+    pub(super) came: u64,
+    /// By what the table is known among rivals; nothing if it is not.
+    pub(super) group: Rivals,
     /// The number of slots is 2 to the power of `64 - 1 - shift`.
     shift: u32,
     slots: Vec<u64>,
@@ -177,6 +201,9 @@ impl<const W: usize> Table<W> {
         Table {
             mask,
             best: u64::MAX,
+            unmarked: 0,
+            came: 0,
+            group: Rivals::NONE,
             next: TableNumber::NONE,
             shift: 63 - count.ilog2(),
             slots,
@@ -269,6 +296,16 @@ impl<const W: usize> Table<W> {
         prefetch(&self.slots[self.slot(hash) as usize]);
     }
 
+    /// What the table may have for a key.
+    #[inline]
+    pub(super) fn offer(&self) -> Offer {
+        Offer {
+            best: Winner::from_rank(self.best),
+            unmarked: Winner::from_rank(self.unmarked),
+            group: self.group,
+        }
+    }
+
     /// The table as the vector code sees it.
     pub(super) fn probed<'a>(&'a self, secrets: &'a [u64; W], ahead: bool) -> Probed<'a, W> {
         Probed {
@@ -276,7 +313,6 @@ impl<const W: usize> Table<W> {
             secrets,
             shift: self.shift,
             slots: &self.slots,
-            best: Winner::from_rank(self.best),
             nested: self.nodes > 0,
             ahead,
         }
@@ -300,7 +336,9 @@ mod tests {
             Bucket::Node(TableNumber(5)),
         ] {
             let slot = Slot::new(bucket, 0b101);
-            assert_eq!(slot.bucket(), bucket);
+            let marked = slot.with_rivals(Rivals::group(3));
+            assert_eq!((slot.bucket(), marked.bucket()), (bucket, bucket));
+            assert!(!marked.may_hold(1) && marked.rivals() != Rivals::ALL);
             assert_eq!(slot.may_hold(2), bucket != Bucket::Empty);
             assert!(!slot.may_hold(1));
         }

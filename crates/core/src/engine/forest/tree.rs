@@ -250,6 +250,7 @@ impl<const W: usize> Forest<W> {
             report(progress, LEARNING, total - rest.len(), total)?;
             turn += 1;
         }
+        self.mark_rivals();
         self.learned = total;
         self.cost = self.cost_now();
         self.effort = 0;
