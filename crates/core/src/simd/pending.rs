@@ -4,10 +4,10 @@
 //! Tables come best first, so ever fewer keys of a batch want the next one, and
 //! they lie scattered. Vectors of eight neighbours would do the work of eight
 //! keys for the two or three among them that want it. So there is a list of the
-//! positions of those that do, one byte each, which is gone through before each
-//! table:
+//! positions of those that do, one byte each, made anew for each table from all
+//! winners, eight at a time:
 //! ```text
-//! pending    0   1   2   3   4   5        winners of 1, 2, 4 beat the table
+//! winners    0   1   2   3   4   5        those of 1, 2, 4 beat the table
 //!            │       ╱───╯ ╱─────╯
 //! pending    0   3   5
 //! ```
