@@ -39,7 +39,7 @@ use super::tree::Forest;
 /// Steps with each update. A rule that moves is removed and inserted: with eight
 /// an update takes 5 microseconds in the mean at 64k rules, and 1.5 before (Zen 4,
 /// November 2026, `bench --relearn`). All have moved after an eighth as many
-/// updates as there are rules.
+/// updates as there are rules; marking takes as many again, or twice as many.
 pub(super) const STEPS: usize = 8;
 
 /// Rules learned on, when a run is split, that count as a step.
