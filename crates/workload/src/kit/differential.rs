@@ -322,13 +322,12 @@ impl<'a> Run<'a> {
                 made += changes.len().max(1);
                 self.apply(changes)?;
             }
-            match dice.below(6) {
-                0 => self.rebuild()?,
-                1 | 2 => {
-                    let steps = [0, 1, 40, usize::MAX][dice.below(4)];
-                    self.relearn(steps)?;
-                }
-                _ => {}
+            if dice.one_in(3) {
+                self.rebuild()?;
+            }
+            if dice.one_in(3) {
+                let steps = [0, 1, 40, usize::MAX][dice.below(4)];
+                self.relearn(steps)?;
             }
         }
     }
