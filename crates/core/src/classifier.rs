@@ -176,7 +176,7 @@ pub trait DynamicClassifier: Classifier {
     }
 
     /// Takes notes on the rules for [learning again](crate::relearn), on a few
-    /// thousand of them with each call; says whether that was the last.
+    /// hundred of them with each call; says whether that was the last.
     fn study(&self, study: &mut Study) -> bool {
         let _ = study;
         true

@@ -88,14 +88,14 @@ impl Offer {
 /// Working memory for the keys of a batch.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(crate) struct Positions {
+pub(crate) struct Workspace {
     pending: [u8; BATCH + 8],
     rivals: [Rivals; BATCH + 8],
 }
 
-impl Default for Positions {
-    fn default() -> Positions {
-        Positions {
+impl Default for Workspace {
+    fn default() -> Workspace {
+        Workspace {
             pending: [0; BATCH + 8],
             rivals: [Rivals::ALL; BATCH + 8],
         }
@@ -110,46 +110,31 @@ pub(crate) struct Pending<'a, const W: usize> {
     rows: &'a [[u64; W]],
     /// As many.
     winners: &'a mut [Winner],
-    /// Those of pending keys first, then eight or more of existing keys, if
+    /// The positions of pending keys come first, then eight of existing keys, if
     /// there are any.
-    positions: &'a mut Positions,
+    workspace: &'a mut Workspace,
     /// How many keys are pending.
     len: usize,
 }
 
-/// All positions, and eight more.
-const ALL: [u8; BATCH + 8] = {
-    let mut all = [0; BATCH + 8];
-    let mut position = 0;
-    while position < BATCH {
-        #[allow(clippy::cast_possible_truncation)] // below BATCH
-        let byte = position as u8;
-        all[position] = byte;
-        position += 1;
-    }
-    all
-};
-
 impl<'a, const W: usize> Pending<'a, W> {
-    /// A batch of which all keys are pending.
+    /// A batch of which no key is pending yet.
     ///
     /// # Panics
     /// When there are more than [`BATCH`], or not as many winners as keys.
     pub(crate) fn new(
         rows: &'a [[u64; W]],
         winners: &'a mut [Winner],
-        positions: &'a mut Positions,
+        workspace: &'a mut Workspace,
     ) -> Pending<'a, W> {
         assert!(rows.len() <= BATCH, "a batch is at most {BATCH} keys");
         assert_eq!(rows.len(), winners.len(), "one winner for each key");
-        positions.pending = ALL;
-        positions.pending[rows.len()..rows.len() + 8].fill(0);
-        positions.rivals = [Rivals::ALL; BATCH + 8];
+        workspace.rivals = [Rivals::ALL; BATCH + 8];
         Pending {
             rows,
-            len: rows.len(),
+            len: 0,
             winners,
-            positions,
+            workspace,
         }
     }
 
@@ -163,7 +148,7 @@ impl<'a, const W: usize> Pending<'a, W> {
             _ => self.take_up_scalar(offer),
         };
         self.len = pending;
-        self.positions.pending[self.len..self.len + 8].fill(0);
+        self.workspace.pending[self.len..self.len + 8].fill(0);
         more
     }
 
@@ -171,9 +156,9 @@ impl<'a, const W: usize> Pending<'a, W> {
     fn take_up_scalar(&mut self, offer: &Offer) -> (usize, bool) {
         let mut to = 0;
         let mut more = false;
-        let keys = self.winners.iter().zip(&self.positions.rivals);
+        let keys = self.winners.iter().zip(&self.workspace.rivals);
         for ((&winner, &rivals), position) in keys.zip(0..=u8::MAX) {
-            self.positions.pending[to] = position;
+            self.workspace.pending[to] = position;
             to += usize::from(offer.may_improve(winner, rivals));
             more |= offer.best.beats(winner);
         }
@@ -195,14 +180,14 @@ impl<'a, const W: usize> Pending<'a, W> {
     /// The positions of pending keys.
     #[inline(always)]
     pub(crate) fn positions(&self) -> &[u8] {
-        &self.positions.pending[..self.len]
+        &self.workspace.pending[..self.len]
     }
 
-    /// Positions of eight pending keys, of which the first is there. Beyond the
+    /// Workspace of eight pending keys, of which the first is there. Beyond the
     /// last, they are those of any keys.
     #[inline(always)]
     pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
-        let eight = self.positions.pending[from..].first_chunk();
+        let eight = self.workspace.pending[from..].first_chunk();
         eight.expect("there is room for eight behind each")
     }
 }
@@ -224,7 +209,7 @@ impl<const W: usize> Keys<W> for Pending<'_, W> {
         // SAFETY: there are as many winners as rows (asserted by `new`, and
         // neither changes), and indexing has just compared their number.
         let winner = unsafe { self.winners.get_unchecked_mut(position) };
-        (row, winner, &mut self.positions.rivals[position])
+        (row, winner, &mut self.workspace.rivals[position])
     }
 }
 
@@ -233,6 +218,16 @@ pub(crate) struct OneKey<'a, const W: usize> {
     pub(crate) key: &'a [u64; W],
     pub(crate) winner: Winner,
     pub(crate) rivals: Rivals,
+}
+
+impl<'a, const W: usize> OneKey<'a, W> {
+    pub(crate) fn new(key: &'a [u64; W], winner: Winner) -> OneKey<'a, W> {
+        OneKey {
+            key,
+            winner,
+            rivals: Rivals::ALL,
+        }
+    }
 }
 
 impl<const W: usize> Keys<W> for OneKey<'_, W> {
@@ -272,7 +267,7 @@ mod x86 {
         let mut positions = 0x0706_0504_0302_0100;
         let mut to = 0;
         let mut more = 0;
-        let rivals = keys.positions.rivals.chunks_exact(8);
+        let rivals = keys.workspace.rivals.chunks_exact(8);
         for (winners, rivals) in keys.winners.chunks(8).zip(rivals) {
             let there = first_bits(winners.len());
             // SAFETY: the mask selects winners that are there, at most eight;
@@ -285,7 +280,7 @@ mod x86 {
             let wanted = rivals & better | _mm512_mask_cmplt_epu64_mask(better, unmarked, ranks);
             more |= better;
             let bytes = _pext_u64(positions, _pdep_u64(wanted.into(), EACH) * 0xff);
-            keys.positions.pending[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
+            keys.workspace.pending[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
             to += wanted.count_ones() as usize;
             positions = positions.wrapping_add(8 * EACH);
         }
@@ -310,12 +305,12 @@ mod tests {
                     .map(|_| Winner::from_rank(splitmix(&mut state) % 1000))
                     .collect();
                 let ranks = winners.clone();
-                let mut positions = Positions {
+                let mut workspace = Workspace {
                     pending: [77; BATCH + 8],
-                    ..Positions::default()
+                    ..Workspace::default()
                 };
-                let mut keys = Pending::new(&rows, &mut winners, &mut positions);
-                assert!(keys.all());
+                let mut keys = Pending::new(&rows, &mut winners, &mut workspace);
+                assert!(keys.positions().is_empty());
                 let mut rivals = vec![Rivals::ALL; len];
                 for (position, rivals) in (0..=u8::MAX).zip(&mut rivals) {
                     let some = Rivals::from_bits(splitmix(&mut state).to_le_bytes()[0]);
@@ -335,7 +330,7 @@ mod tests {
                         let known = rivals[at].bits() >> group & 1 != 0;
                         best < winner && (known || best + 300 < winner)
                     };
-                    let expected: Vec<u8> = ALL[..len].iter().copied().filter(wanted).collect();
+                    let expected: Vec<u8> = (0..=u8::MAX).take(len).filter(wanted).collect();
                     assert_eq!(keys.positions(), expected, "{isa}, {len} keys");
                     assert_eq!(more, ranks.iter().any(|winner| best < winner.rank()));
                     for from in 0..expected.len() {

@@ -82,6 +82,7 @@ impl Hits<'_> {
                 ask(coming);
             }
             let len = hit.len();
+            debug_assert!(len > 0, "a run has rules");
             let end = hit.start() + len * columns;
             assert!(end <= words.len(), "a run among the words");
             // SAFETY: the end was just compared, and the start is not beyond it.
@@ -486,7 +487,7 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::engine::splitmix;
-    use crate::simd::pending::{Pending, Positions};
+    use crate::simd::pending::{Pending, Workspace};
 
     /// Two words, the second with range lanes; with and without a mask there,
     /// and with another column behind.
@@ -557,8 +558,8 @@ mod tests {
                 let start = Winner::from_rank(if round % 5 == 0 { 45 } else { u64::MAX });
                 let run = |isa: Option<Isa>, odd: bool| {
                     let mut winners = [start; 5];
-                    let mut positions = Positions::default();
-                    let keys = &mut Pending::new(&keys, &mut winners, &mut positions);
+                    let mut workspace = Workspace::default();
+                    let keys = &mut Pending::new(&keys, &mut winners, &mut workspace);
                     let always = |_: &[u64], _, _, _: &[u64; 2]| true;
                     match (isa, odd) {
                         (None, _) => improve_scalar(&words, columns, keys, hits, accept),

@@ -7,17 +7,15 @@
 //! does; counts are the same everywhere, and a few hundred are enough to see a
 //! structure that no longer fits its rules.
 //!
-//! A header is a rule's value with bits where it is wild that are all zeros, all
-//! ones, or random. Tables are visited down to the rule's rank, as if no better
+//! Headers are made as for learning. Tables are visited down to the rule's rank, as if no better
 //! rule matched.
 //!
 //! # Cost
 //! [`SAMPLES`] lookups without comparing.
 
-use super::learn::Outline;
+use super::learn::Ends;
 use super::table::{Bucket, TableNumber};
 use super::tree::Forest;
-use crate::engine::splitmix;
 use crate::relearn::Drift;
 
 /// Rules looked up.
@@ -81,7 +79,8 @@ impl<const W: usize> Forest<W> {
         self.runs
             .push_row(run, sample % usize::from(run.len), &mut row);
         let rule = self.outline(&row);
-        let key = header(&rule, sample);
+        let ends = Ends::turn(sample);
+        let key = rule.header(ends, &mut (sample as u64));
         tally.sum += self.cost_of(self.root, &key, rule.rank, PROBE);
         tally.count += 1;
     }
@@ -95,11 +94,9 @@ impl<const W: usize> Forest<W> {
                 break;
             }
             cost += probe;
-            let hash = table.hash(key, &self.secrets);
-            let slot = table.get(table.slot(hash));
-            if !slot.may_hold(table.sign(hash)) {
+            let Some(slot) = table.find(key, &self.secrets) else {
                 continue;
-            }
+            };
             cost += match slot.bucket() {
                 Bucket::Empty => 0.0,
                 Bucket::Node(first) => NODE + self.cost_of(first, key, rank, NESTED_PROBE),
@@ -116,17 +113,4 @@ impl<const W: usize> Forest<W> {
         }
         cost
     }
-}
-
-/// A header of a rule.
-fn header<const W: usize>(rule: &Outline<W>, sample: usize) -> [u64; W] {
-    let mut state = sample as u64;
-    std::array::from_fn(|word| {
-        let wild = match sample % 4 {
-            0 => 0,
-            1 => u64::MAX,
-            _ => splitmix(&mut state),
-        };
-        (rule.value[word] & rule.mask[word]) | (wild & !rule.mask[word])
-    })
 }

@@ -5,16 +5,19 @@
 //! visit(node):
 //!     for table in node, best first:
 //!         if not table.best beats winner: stop
+//!         if winner has no rivals in the table: next
 //!         slot = table.slots[hash(key & table.mask)]
 //!         if slot's signature rules the key out: next
 //!         run:  winner = the best of winner and the first match in the run
 //!         node: visit(node)
 //! ```
+//! What [rivals](super::rivals) are known, the slots say in which matches were
+//! found.
 //!
 //! A batch goes through each table of the root, all keys together, with up to
 //! 256 memory accesses under way:
 //! ```text
-//! 1  leave behind the keys that the table cannot improve   crate::simd::pending
+//! 1  list the keys that the table may improve              crate::simd::pending
 //! 2  probe: hash keys, read their slots, and keep those that may hold something,
 //!    short runs, long runs and nested nodes apart          crate::simd::probe
 //! 3  compare runs, asking for the lines of those that come crate::simd::runs
@@ -27,7 +30,7 @@ use super::table::{Bucket, Slot, TableNumber};
 use super::tree::Forest;
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
-use crate::simd::pending::{Keys, OneKey, Pending, Positions, Rivals};
+use crate::simd::pending::{Keys, OneKey, Pending, Workspace};
 use crate::simd::probe::{Found, Hit, NEAR, probe};
 use crate::simd::runs::{self, AHEAD, Hits, NEVER, SHORT};
 use crate::simd::{Isa, prefetch};
@@ -66,7 +69,7 @@ struct Visit {
 /// Working memory of a batch.
 #[derive(Default)]
 pub(super) struct Buffers {
-    positions: Positions,
+    workspace: Workspace,
     found: Found,
     visits: Vec<Visit>,
     coming: Vec<Visit>,
@@ -84,13 +87,13 @@ impl<const W: usize> Forest<W> {
     ) {
         for (keys, winners) in keys.chunks(BATCH).zip(winners.chunks_mut(BATCH)) {
             let Buffers {
-                positions,
+                workspace,
                 found,
                 visits,
                 coming,
                 slots,
             } = buffers;
-            let mut keys = Pending::new(keys, winners, positions);
+            let mut keys = Pending::new(keys, winners, workspace);
             visits.clear();
             self.visit_root(means, &mut keys, found, visits);
             while !visits.is_empty() {
@@ -218,11 +221,7 @@ impl<const W: usize> Forest<W> {
                 table.ask(table.hash(key, &self.secrets));
             }
         }
-        let mut one = OneKey {
-            key,
-            winner,
-            rivals: Rivals::ALL,
-        };
+        let mut one = OneKey::new(key, winner);
         self.visit_one(means, self.root, &mut one);
         one.winner
     }
@@ -236,11 +235,9 @@ impl<const W: usize> Forest<W> {
             if !table.offer().may_improve(one.winner, one.rivals) {
                 continue;
             }
-            let hash = table.hash(one.key, &self.secrets);
-            let slot = table.get(table.slot(hash));
-            if !slot.may_hold(table.sign(hash)) {
+            let Some(slot) = table.find(one.key, &self.secrets) else {
                 continue;
-            }
+            };
             match slot.bucket() {
                 Bucket::Empty => {}
                 Bucket::Node(first) => self.visit_one(means, first, one),
@@ -264,112 +261,91 @@ impl<const W: usize> Forest<W> {
         best: Winner,
         wanted: &mut [u64],
     ) -> Winner {
-        let mut winner = best;
-        self.explain(
-            self.root,
-            key,
-            &mut winner,
-            &mut Rivals::ALL.clone(),
-            &mut |step| match step {
-                Step::Table(number) => {
-                    let mask = &self.tables[number.index()].mask;
-                    for (wanted, mask) in wanted.iter_mut().zip(mask) {
-                        *wanted |= mask;
-                    }
+        let mut one = OneKey::new(key, best);
+        self.explain(self.root, &mut one, &mut |step| match step {
+            Step::Table(number) => {
+                let mask = &self.tables[number.index()].mask;
+                for (wanted, mask) in wanted.iter_mut().zip(mask) {
+                    *wanted |= mask;
                 }
-                Step::Rule(row, matches) => {
-                    let words = self.shape.unpack(&self.schema, row);
-                    let rule = RowShape::packed(&self.schema, &words);
-                    if matches {
-                        unwildcard::confirm(&rule, key, wanted);
-                    } else {
-                        unwildcard::refute(&rule, key, wanted);
-                    }
+            }
+            Step::Rule(row, matches) => {
+                let words = self.shape.unpack(&self.schema, row);
+                let rule = RowShape::packed(&self.schema, &words);
+                if matches {
+                    unwildcard::confirm(&rule, key, wanted);
+                } else {
+                    unwildcard::refute(&rule, key, wanted);
                 }
-            },
-        );
-        winner
+            }
+        });
+        one.winner
     }
 
     /// A lookup step by step.
     pub(super) fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let mut winner = Winner::MISS;
+        let mut one = OneKey::new(key, Winner::MISS);
         let mut probes: Vec<Probe> = Vec::new();
-        self.explain(
-            self.root,
-            key,
-            &mut winner,
-            &mut Rivals::ALL.clone(),
-            &mut |step| match step {
-                Step::Table(number) => {
-                    let table = &self.tables[number.index()];
-                    probes.push(Probe {
-                        table: number.index(),
-                        mask: table.mask.to_vec(),
-                        rules: table.rules,
-                        compared: Vec::new(),
-                        winner: Winner::MISS,
-                    });
+        self.explain(self.root, &mut one, &mut |step| match step {
+            Step::Table(number) => {
+                let table = &self.tables[number.index()];
+                probes.push(Probe {
+                    table: number.index(),
+                    mask: table.mask.to_vec(),
+                    rules: table.rules,
+                    compared: Vec::new(),
+                    winner: Winner::MISS,
+                });
+            }
+            Step::Rule(row, matches) => {
+                let rank = Winner::from_rank(row[0]);
+                let probe = probes.last_mut().expect("rules are in tables");
+                probe.compared.extend(rank.rule());
+                if matches {
+                    probe.winner = rank;
                 }
-                Step::Rule(row, matches) => {
-                    let rank = Winner::from_rank(row[0]);
-                    let probe = probes.last_mut().expect("rules are in tables");
-                    probe.compared.extend(rank.rule());
-                    if matches {
-                        probe.winner = rank;
-                    }
-                }
-            },
-        );
+            }
+        });
         LookupTrace {
             probes,
             tables: self.tables_in_use(),
-            winner,
+            winner: one.winner,
         }
     }
 
     /// The lookup of one key, telling each table and each rule that it looks
     /// at. Slow.
-    fn explain(
-        &self,
-        first: TableNumber,
-        key: &[u64; W],
-        winner: &mut Winner,
-        rivals: &mut Rivals,
-        tell: &mut dyn FnMut(Step<'_>),
-    ) {
+    fn explain(&self, first: TableNumber, one: &mut OneKey<'_, W>, tell: &mut dyn FnMut(Step<'_>)) {
         for number in self.chain(first) {
             let table = &self.tables[number.index()];
-            if !Winner::from_rank(table.best).beats(*winner) {
+            if !Winner::from_rank(table.best).beats(one.winner) {
                 break;
             }
-            if !table.offer().may_improve(*winner, *rivals) {
+            if !table.offer().may_improve(one.winner, one.rivals) {
                 continue;
             }
             tell(Step::Table(number));
-            let hash = table.hash(key, &self.secrets);
-            let slot = table.get(table.slot(hash));
-            if !slot.may_hold(table.sign(hash)) {
+            let Some(slot) = table.find(one.key, &self.secrets) else {
                 continue;
-            }
+            };
             match slot.bucket() {
                 Bucket::Empty => {}
-                Bucket::Node(first) => self.explain(first, key, winner, rivals, tell),
+                Bucket::Node(first) => self.explain(first, one, tell),
                 Bucket::Run(run) => {
                     let mut row = Vec::with_capacity(self.shape.columns());
                     for rule in 0..usize::from(run.len) {
                         row.clear();
                         self.runs.push_row(run, rule, &mut row);
                         let rank = Winner::from_rank(row[0]);
-                        if !rank.beats(*winner) {
+                        if !rank.beats(one.winner) {
                             break;
                         }
                         let words = self.shape.unpack(&self.schema, &row);
-                        let matches = RowShape::packed(&self.schema, &words).matches(key);
+                        let matches = RowShape::packed(&self.schema, &words).matches(one.key);
                         tell(Step::Rule(&row, matches));
                         if matches {
-                            *winner = rank;
-                            rivals.narrow(slot.rivals(), true);
+                            one.winner = rank;
+                            one.rivals.narrow(slot.rivals(), true);
                             break;
                         }
                     }

@@ -26,9 +26,9 @@
 //! to find.
 //!
 //! # Lookup
-//! Tables in which nothing better than what was found can match are passed over:
-//! [`rivals`]. See [`lookup`]: in batches, one key at a time, and with un-wildcarding; the
-//! comparison is [`crate::simd::runs`].
+//! See [`lookup`]: in batches, one key at a time, and with un-wildcarding; the
+//! comparison is [`crate::simd::runs`]. Tables in which nothing better than what
+//! was found can match are passed over: [`rivals`].
 //!
 //! # Learning
 //! See [`learn`]. When building, choose the masks whose tables make lookups

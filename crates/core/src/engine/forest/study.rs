@@ -3,7 +3,7 @@
 //! # Idea
 //! Learning for the root looks at the masks of all rules and at the values of
 //! some. Up to [`NOTED`] outlines are copied, evenly over the rules, a few
-//! thousand with each look at the forest, which may change in between: a plan
+//! hundred with each look at the forest, which may change in between: a plan
 //! is good or bad, never wrong. Then the forest is needed no more.
 //!
 //! Where there are more rules than notes, each note stands for several rules,

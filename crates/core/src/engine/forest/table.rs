@@ -265,6 +265,14 @@ impl<const W: usize> Table<W> {
         Slot(self.slots[slot as usize])
     }
 
+    /// The slot of a key, if that may find something there.
+    #[inline]
+    pub(super) fn find(&self, key: &[u64; W], secrets: &[u64; W]) -> Option<Slot> {
+        let hash = self.hash(key, secrets);
+        let slot = self.get(self.slot(hash));
+        slot.may_hold(self.sign(hash)).then_some(slot)
+    }
+
     pub(super) fn set(&mut self, slot: u32, to: Slot) {
         let slot = &mut self.slots[slot as usize];
         self.nodes += usize::from(to.is_node());

@@ -39,7 +39,7 @@
 
 use hashbrown::HashMap;
 
-use super::{Level, Outline, lacks};
+use super::{Ends, Level, Outline, lacks};
 use crate::engine::splitmix;
 use crate::simd::runs::SHORT;
 
@@ -233,15 +233,7 @@ fn headers_of<const W: usize>(rules: &[Drawn<W>], step: f32, state: &mut u64) ->
 /// A header of a rule. Better rules of the sample may win it.
 fn header<const W: usize>(rules: &[Drawn<W>], at: usize, state: &mut u64) -> Header<W> {
     let rule = &rules[at].rule;
-    let ends = splitmix(state) % 4;
-    let key: [u64; W] = std::array::from_fn(|word| {
-        let wild = match ends {
-            0 => 0,
-            1 => u64::MAX,
-            _ => splitmix(state),
-        };
-        (rule.value[word] & rule.mask[word]) | (wild & !rule.mask[word])
-    });
+    let key = rule.header(Ends::turn(halves(splitmix(state)).1 as usize), state);
     let matches = |rule: &Outline<W>| {
         (0..W).fold(0, |differ, word| {
             differ | ((rule.value[word] ^ key[word]) & rule.mask[word])
@@ -284,7 +276,7 @@ pub(super) struct Prices {
 const LINES: f64 = 8.0;
 
 impl Prices {
-    /// Fitted to the times of lookups in 51 rule sets of 1k to 256k rules under
+    /// Fitted to the times of lookups in 60 rule sets of 1k to 1M rules under
     /// four settings each, from probes, compares, blocks and nested visits
     /// counted (Zen 4, November 2026; measured as `docs/forest.md` says), and
     /// rounded: between groups of sets they differ by half.

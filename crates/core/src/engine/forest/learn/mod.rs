@@ -24,6 +24,7 @@
 
 use std::sync::Arc;
 
+use crate::engine::splitmix;
 use crate::schema::{Schema, prefix_mask};
 
 mod cost;
@@ -41,6 +42,39 @@ pub(super) struct Outline<const W: usize> {
     pub(super) mask: [u64; W],
     /// The better, the smaller.
     pub(super) rank: u64,
+}
+
+/// What a header has where its rule is wild.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ends {
+    Zeros,
+    Ones,
+    Random,
+}
+
+impl Ends {
+    /// Random every other time; what is in use crowds at the ends of prefixes.
+    pub(super) fn turn(number: usize) -> Ends {
+        match number % 4 {
+            0 => Ends::Zeros,
+            1 => Ends::Ones,
+            _ => Ends::Random,
+        }
+    }
+}
+
+impl<const W: usize> Outline<W> {
+    /// A header of the rule.
+    pub(super) fn header(&self, ends: Ends, state: &mut u64) -> [u64; W] {
+        std::array::from_fn(|word| {
+            let wild = match ends {
+                Ends::Zeros => 0,
+                Ends::Ones => u64::MAX,
+                Ends::Random => splitmix(state),
+            };
+            (self.value[word] & self.mask[word]) | (wild & !self.mask[word])
+        })
+    }
 }
 
 /// Whether all bits are exact in the rule.
@@ -204,7 +238,6 @@ impl<const W: usize> Learner<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::splitmix;
     use crate::schema::{Field, MatchKind};
 
     /// Rules of random bits under the mask that `make` chooses, best first.
