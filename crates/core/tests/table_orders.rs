@@ -4,20 +4,30 @@
 //! Readers sit on threads of their own and do one thing when told, so guards
 //! are held and let go in any order; nothing happens at the same time.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::{Duration, Instant};
 
 use classyard::*;
 use proptest::prelude::*;
 
 mod table_kit;
 
-use table_kit::{Dice, Model, answers, batch, check_markers, linear, transaction};
+use table_kit::{Dice, Model, Owned, answers, batch, check_markers, linear, transaction};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Apply,
+    /// A transaction of hundreds of changes.
+    ApplyMany,
     ApplyRefused,
     TryPublish,
+    PublishIfDue,
+    /// From now on there is a hold, or none.
+    SetHold(bool),
+    /// So many quarters of the hold pass.
+    Wait(u32),
     Publish,
     Synchronize,
     Rebuild,
@@ -38,7 +48,11 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => Just(Step::Apply),
         1 => Just(Step::ApplyRefused),
+        1 => Just(Step::ApplyMany),
         2 => Just(Step::TryPublish),
+        2 => Just(Step::PublishIfDue),
+        1 => any::<bool>().prop_map(Step::SetHold),
+        4 => (1u32..9).prop_map(Step::Wait),
         1 => Just(Step::Publish),
         1 => Just(Step::Synchronize),
         1 => Just(Step::Rebuild),
@@ -51,6 +65,31 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0usize..8).prop_map(Step::Drop),
         1 => (0usize..8).prop_map(Step::Leak),
     ]
+}
+
+const HOLD: Duration = Duration::from_millis(10);
+
+/// With a hold, a call brings so much; the standby gets thrice that and this.
+const MORE: usize = 256;
+
+/// What a side lacks, in changes and steps: at least and at most, since plans
+/// may be replaced and steps may find nothing to do.
+#[derive(Clone, Copy, Default)]
+struct Owed {
+    least: usize,
+    most: usize,
+}
+
+impl Owed {
+    fn add(&mut self, least: usize, most: usize) {
+        self.least += least;
+        self.most += most;
+    }
+
+    fn pay(&mut self, budget: usize) {
+        self.least = self.least.saturating_sub(budget);
+        self.most = self.most.saturating_sub(budget);
+    }
 }
 
 /// What a reader is told.
@@ -152,8 +191,17 @@ struct World {
     expected: Vec<Vec<Winner>>,
     oracle: Box<dyn Classifier>,
     visible: usize,
-    /// A plan was accepted that the live side does not adopt yet.
-    unseen_plan: bool,
+    /// A plan was accepted that the live side does not adopt yet, or steps of
+    /// that were made that it lacks.
+    unseen_work: bool,
+    /// What the standby lacks, and what the live side lacks.
+    owed: Owed,
+    owed_next: Owed,
+    hold: Duration,
+    /// The writer's clock, in microseconds.
+    clock: Arc<AtomicU64>,
+    /// Since the last publishing.
+    passed: Duration,
     dice: Dice,
 }
 
@@ -163,7 +211,10 @@ impl World {
         let model = Model::new(40, &mut dice);
         let rules = model.rule_set();
         let built = Table::build(&rules, spec, &Limits::default(), &mut NoProgress);
-        let (writer, table) = built.unwrap();
+        let (mut writer, table) = built.unwrap();
+        let (start, clock) = (Instant::now(), Arc::<AtomicU64>::default());
+        let time = Arc::clone(&clock);
+        writer.set_clock(move || start + Duration::from_micros(time.load(Ordering::Relaxed)));
         let keys = batch(24, &mut dice);
         let oracle = linear(&rules);
         World {
@@ -175,7 +226,12 @@ impl World {
             keys,
             oracle,
             visible: 0,
-            unseen_plan: false,
+            unseen_work: false,
+            owed: Owed::default(),
+            owed_next: Owed::default(),
+            hold: Duration::ZERO,
+            clock,
+            passed: Duration::ZERO,
             dice,
         }
     }
@@ -186,7 +242,7 @@ impl World {
 
     /// The writer could publish now; says whether it must have, by the model.
     fn may_publish(&mut self) -> bool {
-        if self.visible == self.accepted() && !self.unseen_plan {
+        if self.visible == self.accepted() && !self.unseen_work {
             return true;
         }
         if self.seats.iter().any(|seat| seat.in_standby) {
@@ -198,8 +254,54 @@ impl World {
 
     fn published(&mut self) {
         self.visible = self.accepted();
-        self.unseen_plan = false;
+        self.unseen_work = false;
+        self.owed = std::mem::take(&mut self.owed_next);
+        self.passed = Duration::ZERO;
         self.swap();
+    }
+
+    /// A call will bring so much. Where the model does not know whether the
+    /// standby will have caught up then, time passes until it will.
+    fn bring(&mut self, least: usize, most: usize) {
+        self.owed.add(least, most);
+        self.owed_next.add(least, most);
+        let budget = 3 * most + MORE;
+        if (self.owed.least <= budget) != (self.owed.most <= budget) && self.passed >= self.hold {
+            self.pass(2 * HOLD);
+        }
+    }
+
+    /// What the writer has done with that.
+    fn brought(&mut self, most: usize) {
+        if self.hold.is_zero() {
+            self.may_publish();
+        } else if !self.held() {
+            if self.passed >= 2 * self.hold {
+                self.published();
+                return;
+            }
+            self.owed.pay(3 * most + MORE);
+            if self.owed.most == 0 && self.passed >= self.hold {
+                self.published();
+            }
+        }
+    }
+
+    fn pass(&mut self, time: Duration) {
+        let microseconds = u64::try_from(time.as_micros()).unwrap();
+        self.clock.fetch_add(microseconds, Ordering::Relaxed);
+        self.passed += time;
+    }
+
+    fn apply(&mut self, changes: &[Owned]) {
+        self.bring(changes.len(), changes.len());
+        let version = self.writer.apply(&transaction(changes)).unwrap();
+        let oracle = self.oracle.as_dynamic().unwrap();
+        oracle.apply(&transaction(changes)).unwrap();
+        self.expected
+            .push(answers(self.oracle.as_ref(), &self.keys));
+        assert_eq!(version.transactions(), self.accepted() as u64);
+        self.brought(changes.len());
     }
 
     fn swap(&mut self) {
@@ -217,13 +319,12 @@ impl World {
         match step {
             Step::Apply => {
                 let changes = self.model.draw(&mut self.dice);
-                let version = self.writer.apply(&transaction(&changes)).unwrap();
-                let oracle = self.oracle.as_dynamic().unwrap();
-                oracle.apply(&transaction(&changes)).unwrap();
-                self.expected
-                    .push(answers(self.oracle.as_ref(), &self.keys));
-                assert_eq!(version.transactions(), self.accepted() as u64);
-                self.may_publish();
+                self.apply(&changes);
+            }
+            Step::ApplyMany => {
+                let draws = (0..100).flat_map(|_| self.model.draw(&mut self.dice));
+                let changes: Vec<Owned> = draws.collect();
+                self.apply(&changes);
             }
             Step::ApplyRefused => {
                 // The last change cannot be made; those before must not stay.
@@ -237,9 +338,27 @@ impl World {
                 let published = self.writer.try_publish();
                 assert_eq!(published, self.may_publish());
             }
+            Step::PublishIfDue => {
+                let published = self.writer.publish_if_due();
+                let expected = if self.passed >= self.hold {
+                    self.may_publish()
+                } else {
+                    if !self.held() {
+                        self.owed.pay(MORE);
+                    }
+                    self.visible == self.accepted() && !self.unseen_work
+                };
+                assert_eq!(published, expected);
+            }
+            Step::SetHold(there) => {
+                self.hold = if there { HOLD } else { Duration::ZERO };
+                self.writer.set_hold(self.hold);
+                self.passed = Duration::ZERO;
+            }
+            Step::Wait(quarters) => self.pass(HOLD / 4 * quarters),
             Step::Publish => {
                 // It would wait for ever where a guard is in the way.
-                if (self.visible == self.accepted() && !self.unseen_plan) || !self.held() {
+                if (self.visible == self.accepted() && !self.unseen_work) || !self.held() {
                     self.writer.publish();
                     assert!(self.may_publish());
                 }
@@ -261,28 +380,34 @@ impl World {
                     .all(|seat| !seat.in_standby && !seat.in_live);
                 if free {
                     self.writer.rebuild(&mut NoProgress).unwrap();
-                    self.visible = self.accepted();
-                    self.unseen_plan = false;
+                    self.published();
+                    self.owed = Owed::default();
                 }
             }
             Step::Adopt => {
                 let plan = self.table.reader().learn(&mut NoProgress).unwrap();
                 assert_eq!(plan.is_some(), self.writer.drift().is_some());
                 if let Some(plan) = plan {
+                    self.bring(0, 1);
                     assert!(self.writer.adopt(&plan));
-                    self.unseen_plan = true;
-                    self.may_publish();
+                    self.unseen_work = true;
+                    self.brought(1);
                 }
             }
             Step::Maintain => {
                 let adopting = self.writer.drift().is_some_and(|drift| drift.adopting);
+                let works = (adopting || self.unseen_work) && !self.held();
+                if works {
+                    self.bring(0, 3);
+                }
                 let more = self.writer.maintain(3);
-                if (adopting || self.unseen_plan) && !self.held() {
-                    self.published();
+                if works {
+                    self.unseen_work = true;
+                    self.brought(3);
                 }
                 let drift = self.writer.drift();
                 let adopting = drift.is_some_and(|drift| drift.adopting);
-                assert_eq!(more, adopting || self.unseen_plan);
+                assert_eq!(more, adopting || self.unseen_work);
             }
             Step::Create if self.seats.len() < 4 => {
                 self.seats.push(Seat::new(self.table.reader(), &self.keys));
@@ -354,6 +479,10 @@ impl World {
 
     /// Takes everything down, the readers before the writer or after it.
     fn end(self, writer_first: bool) {
+        let last = match self.held() {
+            true => self.visible,
+            false => self.accepted(),
+        };
         let World {
             writer,
             table,
@@ -362,6 +491,8 @@ impl World {
         } = self;
         if writer_first {
             drop(writer);
+            let shown = table.reader().pin().version().transactions();
+            assert_eq!(shown, last as u64, "what could be published was");
             drop(table);
             seats.into_iter().for_each(Seat::quit);
         } else {

@@ -10,6 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
 use classyard::policy::{PartId, PolicyChange};
 use classyard::*;
@@ -24,6 +25,10 @@ const RULES: u32 = 120;
 /// readers have looked up so many batches.
 const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 10_000 };
 const BATCHES: usize = if cfg!(miri) { 10 } else { 4000 };
+
+/// Nothing waits to be published, or for about as long as some dozen
+/// transactions take.
+const HOLDS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];
 
 /// What a reader saw: which batch, at which version, with which answers.
 struct Seen {
@@ -72,6 +77,16 @@ impl Stage {
     }
 }
 
+/// Tells all threads of a test to end when the writer has, whether it is done or
+/// a check of its has failed.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Makes transactions until there were enough; returns them. Adopts the plans
 /// that come from the thread that learns.
 fn write(
@@ -81,10 +96,18 @@ fn write(
     plans: &mpsc::Receiver<LookupPlan>,
     dice: &mut Dice,
 ) -> Vec<Vec<Owned>> {
+    let _ends = Ends(&stage.over);
     let mut made = Vec::new();
+    let mut published: Option<Instant> = None;
     while made.len() < TRANSACTIONS || stage.done.load(Ordering::Relaxed) < BATCHES {
         let changes = model.draw(dice);
+        let (visible, start) = (writer.visible(), Instant::now());
         let version = writer.apply(&transaction(&changes)).unwrap();
+        if writer.visible() != visible {
+            let last = published.replace(start);
+            let passed = last.map_or(Duration::MAX, |last| last.elapsed());
+            assert!(passed >= writer.hold(), "published after {passed:?}");
+        }
         made.push(changes);
         assert_eq!(version.transactions(), made.len() as u64);
         assert_eq!(writer.rules(), model.rules.len());
@@ -103,21 +126,24 @@ fn write(
             395..400 => {
                 writer.maintain(30);
             }
-            20..100 => std::thread::yield_now(),
+            20..30 => {
+                writer.publish_if_due();
+            }
+            30..100 => std::thread::yield_now(),
             _ => {}
         }
         assert!(made.len() < 2_000_000, "readers do not get on");
     }
-    stage.over.store(true, Ordering::Relaxed);
     made
 }
 
-fn run(spec: &EngineSpec, seed: u64) -> String {
+fn run(spec: &EngineSpec, hold: Duration, seed: u64) -> String {
     let mut dice = Dice(seed);
     let model = Model::new(RULES, &mut dice);
     let rules = model.rule_set();
     let limits = Limits::default();
-    let (writer, table) = Table::build(&rules, spec, &limits, &mut NoProgress).unwrap();
+    let (mut writer, table) = Table::build(&rules, spec, &limits, &mut NoProgress).unwrap();
+    writer.set_hold(hold);
     let learns = writer.drift().is_some();
     let stage = Stage {
         batches: (0..8).map(|_| batch(32, &mut dice)).collect(),
@@ -197,7 +223,7 @@ fn run(spec: &EngineSpec, seed: u64) -> String {
     );
     let versions = verify(&rules, &made, &mut seen, &stage.batches);
     format!(
-        "{spec}: {} transactions, {} batches at {versions} versions, {handles} handles, \
+        "{spec}, hold {hold:?}: {} transactions, {} batches at {versions} versions, {handles} handles, \
          {} plans adopted",
         made.len(),
         seen.len(),
@@ -235,7 +261,9 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
 fn readers_see_whole_transactions_of_every_engine() {
     for (seed, spec) in (1..).zip(EngineSpec::all()) {
         if spec.engine().dynamic {
-            println!("{}", run(&spec, seed));
+            for hold in HOLDS {
+                println!("{}", run(&spec, hold, seed));
+            }
         } else {
             println!("{spec}: skipped, takes no updates");
         }
@@ -245,6 +273,12 @@ fn readers_see_whole_transactions_of_every_engine() {
 /// Rules of both parts change together, and a reader sees both or neither.
 #[test]
 fn readers_see_a_policys_parts_at_one_version() {
+    for hold in HOLDS {
+        a_policys_parts(hold);
+    }
+}
+
+fn a_policys_parts(hold: Duration) {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
     let rule = |part: usize, number: u32, priority: u64| {
         let priority = Priority(u32::try_from(priority).unwrap());
@@ -267,6 +301,7 @@ fn readers_see_a_policys_parts_at_one_version() {
         .unwrap();
     let built = PolicyTable::build_policy(&policy, &spec, &Limits::default(), &mut NoProgress);
     let (mut writer, table) = built.unwrap();
+    writer.set_hold(hold);
     let (done, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..2 {

@@ -78,6 +78,40 @@ fn each_engine_has_a_row_for_each_rate() {
     }
 }
 
+/// With a hold, what is accepted at once is seen when it is over. The writer
+/// polls, so only a machine that stops it makes that longer.
+#[test]
+fn updates_are_published_together() {
+    let rows = |hold: &str| {
+        let report = run(&format!(
+            "bench --profiles acl1 --sizes 300 --headers 2k --changes 2k --repeat 1 \
+             --seconds 0.3 -e tuplemerge --mixed 0,1k,max {hold} --format json"
+        ));
+        report.exits(0).json().as_array().unwrap().clone()
+    };
+    let held = rows("--hold 20ms");
+    let visible = |row: &Value, quantile: &str| row["visible_seconds"][quantile].as_f64().unwrap();
+    for row in &held {
+        assert_eq!(
+            (&row["wrong"], &row["hold_seconds"]),
+            (&0.into(), &0.02.into())
+        );
+    }
+    for row in &held[1..] {
+        // Half of them wait for more than a tenth of the hold.
+        assert!(visible(row, "p50") > 0.002, "{row}");
+        assert!(visible(row, "max") >= 0.015, "{row}");
+        in_order(&row["apply_seconds"]);
+    }
+    let (slow, median) = (&held[1], |row: &Value| {
+        row["apply_seconds"]["p50"].as_f64().unwrap()
+    });
+    assert!(median(slow) < 0.002, "accepting does not wait: {slow}");
+    for row in rows("") {
+        assert_eq!(row["hold_seconds"], 0.0);
+    }
+}
+
 #[test]
 fn rules_of_all_families_are_updated() {
     for family in ["ipv6", "dual"] {
@@ -120,12 +154,21 @@ fn the_other_forms_say_the_same() {
     let table = run(measure).exits(0);
     assert!(table.lines()[0].contains("updates/s"), "{}", table.stdout);
     assert!(table.lines()[2].contains("100%"), "{}", table.stdout);
-    table.prints("visible: from the call of apply");
+    let table = table.prints("visible: from the call of apply");
+    assert!(!table.stdout.contains("hold:"), "there is none");
+    let held = run(&format!("{measure} --hold 500us")).exits(0);
+    held.prints("hold: 0.5 ms in which accepted updates wait");
     let csv = run(&format!("{measure} --format csv")).exits(0);
     let lines = csv.lines();
     assert_eq!(lines.len(), 3);
     let columns: Vec<_> = lines[0].split(',').collect();
-    for column in ["target", "updates_median", "batch_seconds_p999", "wrong"] {
+    for column in [
+        "target",
+        "updates_median",
+        "batch_seconds_p999",
+        "hold_seconds",
+        "wrong",
+    ] {
         assert!(columns.contains(&column), "{column} in {columns:?}");
     }
     for line in &lines[1..] {
@@ -176,6 +219,9 @@ fn what_cannot_be_measured_is_refused() {
         ("--mixed 1k --processors 1", "names no processors"),
         ("--mixed 1k --processors 1,1", "a processor each"),
         ("--mixed 1k --processors 0,999", "is not to be had"),
+        ("--mixed 1k --hold 10", "`10` is no time"),
+        ("--mixed 1k --hold 2h", "such as 500us, 10ms or 1s"),
+        ("--hold 10ms", "--mixed"),
         ("--transaction 5", "--mixed"),
         ("--seconds 5", "--mixed"),
     ] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::classifier::{Classifier, DynamicClassifier, NoProgress, Progress};
+use crate::classifier::{Classifier, DynamicClassifier, Progress};
 use crate::error::BuildError;
 use crate::policy::{PartId, PolicyClassifier};
 use crate::relearn::LookupPlan;
@@ -89,32 +89,34 @@ pub(super) enum Operation {
     Maintain(usize),
 }
 
-impl Operation {
-    /// Does the work on one side.
-    pub(super) fn perform<C: Replica + ?Sized>(
-        &self,
-        replica: &mut C,
-        parts: usize,
-        progress: &mut dyn Progress,
-    ) -> Result<(), BuildError> {
-        match self {
-            Operation::Rebuild => return replica.rebuild(progress),
-            Operation::Adopt(part, plan) => {
-                let adopted = replica.part_mut(*part).adopt(plan);
-                assert!(adopted, "the writer has seen that the plan fits");
-            }
-            Operation::Maintain(steps) => {
-                for part in (0..parts).map(PartId::from_index) {
-                    replica.part_mut(part).maintain(*steps);
-                }
-            }
-        }
-        Ok(())
+/// So many steps of what updates do besides, in all parts; says whether there
+/// are more to do.
+fn maintain<C: Replica + ?Sized>(replica: &mut C, parts: usize, steps: usize) -> bool {
+    let mut more = false;
+    for part in (0..parts).map(PartId::from_index) {
+        more |= replica.part_mut(part).maintain(steps);
     }
+    more
+}
+
+/// How far one side has come in a log. The sides replay a log one after the
+/// other, so one such place is enough.
+#[derive(Clone, Copy, Default)]
+struct Place {
+    changes: usize,
+    operations: usize,
+    /// Of the operation there, steps that are made.
+    steps: usize,
 }
 
 /// Changes and operations in order. Cleared and filled again, it allocates
 /// nothing.
+///
+/// ```text
+///  changes     a b c d e f g h i j
+///  operations       ^2    ^5           each before the change of that number
+///  place              ^                the standby has what is on the left
+/// ```
 #[derive(Default)]
 pub(super) struct Log {
     entries: Vec<Entry>,
@@ -122,6 +124,8 @@ pub(super) struct Log {
     words: Vec<u64>,
     /// Operations, each with the number of changes before it.
     operations: Vec<(usize, Operation)>,
+    /// What the standby has.
+    place: Place,
 }
 
 /// A change, without its words.
@@ -174,14 +178,34 @@ impl Log {
         !self.operations.is_empty()
     }
 
-    /// A plan takes the place of one that is still to be adopted.
+    /// A plan takes the place of one that is still to be adopted, steps are
+    /// added to those at the same place: however often it is called between two
+    /// changes, the log grows by a plan for each part and a step, no more.
     pub(super) fn push_operation(&mut self, operation: Operation) {
-        if let Operation::Adopt(part, _) = operation {
-            let other =
-                |before: &Operation| !matches!(before, Operation::Adopt(p, _) if *p == part);
-            self.operations.retain(|(_, before)| other(before));
+        let here = self.entries.len();
+        let made = self.place.operations == self.operations.len();
+        match (&operation, self.operations.last_mut()) {
+            (Operation::Adopt(part, _), _) => self.forget_plan(*part),
+            (Operation::Maintain(more), Some((at, Operation::Maintain(steps)))) if *at == here => {
+                if made {
+                    self.place.operations -= 1;
+                    self.place.steps = *steps;
+                }
+                *steps = steps.saturating_add(*more);
+                return;
+            }
+            _ => {}
         }
-        self.operations.push((self.entries.len(), operation));
+        self.operations.push((here, operation));
+    }
+
+    /// Takes a part's plan out, also if the standby has it already: the other
+    /// side then goes without.
+    fn forget_plan(&mut self, part: PartId) {
+        let plan = |(_, operation): &(usize, Operation)| matches!(operation, Operation::Adopt(of, _) if *of == part);
+        let behind = self.operations[..self.place.operations].iter();
+        self.place.operations -= behind.filter(|&entry| plan(entry)).count();
+        self.operations.retain(|entry| !plan(entry));
     }
 
     /// Forgets everything. Keeps memory for so many changes and gives back what
@@ -197,42 +221,85 @@ impl Log {
         self.entries.clear();
         self.words.clear();
         self.operations.clear();
+        self.rewind();
     }
 
-    /// Does everything, in order, on one side.
+    /// The sides have changed places: the one that is the standby now has
+    /// nothing of this.
+    pub(super) fn rewind(&mut self) {
+        self.place = Place::default();
+    }
+
+    /// Whether the standby has everything.
+    pub(super) fn is_done(&self) -> bool {
+        self.place.changes == self.entries.len() && self.place.operations == self.operations.len()
+    }
+
+    /// Goes on with the standby, in order, as far as the budget goes: a change
+    /// costs 1, an operation as many as it has steps. Takes what it has used
+    /// from the budget.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] when the observer stops an operation. That and
-    /// later ones are not done then; every change is made.
+    /// later ones are not done then; every change is made, within the budget.
     pub(super) fn replay<C: Replica + ?Sized>(
-        &self,
+        &mut self,
         replica: &mut C,
         schemas: &[Arc<Schema>],
         memory: &mut Transaction<'static>,
+        budget: &mut usize,
         progress: &mut dyn Progress,
     ) -> Result<(), BuildError> {
-        let mut done = 0;
         let mut outcome = Ok(());
-        for (at, operation) in &self.operations {
-            self.replay_changes(done..*at, replica, schemas, memory);
-            if outcome.is_ok() {
-                outcome = operation.perform(replica, schemas.len(), progress);
+        while *budget > 0 && !self.is_done() {
+            let next = self.operations.get(self.place.operations);
+            let until = next.map_or(self.entries.len(), |&(at, _)| at);
+            if self.place.changes < until {
+                let from = self.place.changes;
+                let to = until.min(from.saturating_add(*budget));
+                self.replay_changes(from..to, replica, schemas, memory);
+                self.place.changes = to;
+                *budget -= to - from;
+            } else if outcome.is_ok() {
+                outcome = self.replay_operation(replica, schemas.len(), budget, progress);
+            } else {
+                self.place.operations += 1;
             }
-            done = *at;
         }
-        self.replay_changes(done..self.entries.len(), replica, schemas, memory);
         outcome
     }
 
-    /// The same where there is nobody who could stop it.
-    pub(super) fn replay_all<C: Replica + ?Sized>(
-        &self,
+    /// Goes on with the operation at the place reached.
+    fn replay_operation<C: Replica + ?Sized>(
+        &mut self,
         replica: &mut C,
-        schemas: &[Arc<Schema>],
-        memory: &mut Transaction<'static>,
-    ) {
-        let done = self.replay(replica, schemas, memory, &mut NoProgress);
-        done.expect("only an observer stops an operation");
+        parts: usize,
+        budget: &mut usize,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BuildError> {
+        let (_, operation) = &self.operations[self.place.operations];
+        let mut used = 1;
+        let mut outcome = Ok(());
+        match operation {
+            Operation::Rebuild => outcome = replica.rebuild(progress),
+            Operation::Adopt(part, plan) => {
+                let adopted = replica.part_mut(*part).adopt(plan);
+                assert!(adopted, "the writer has seen that the plan fits");
+            }
+            Operation::Maintain(steps) => {
+                used = (steps - self.place.steps).min(*budget);
+                self.place.steps += used;
+                // The steps that are left where nothing is to do cost nothing.
+                if maintain(replica, parts, used) && self.place.steps < *steps {
+                    *budget -= used;
+                    return outcome;
+                }
+            }
+        }
+        *budget -= used;
+        self.place.operations += 1;
+        self.place.steps = 0;
+        outcome
     }
 
     /// All changes of a part become one transaction: the sides meet only where
@@ -296,12 +363,12 @@ impl Overlay {
         self.parts.get(&id).copied()
     }
 
-    /// Takes the last changes of a log in; `standing` says where a rule stands
-    /// in the live side.
-    pub(super) fn record(&mut self, log: &Log, from: usize, standing: impl Fn(RuleId) -> u8) {
+    /// Takes the last changes of a log in, those of one transaction. It says of
+    /// each rule what becomes of it in all parts where it stands, so the live
+    /// side need not be asked.
+    pub(super) fn record(&mut self, log: &Log, from: usize) {
         for entry in &log.entries[from..] {
-            let parts = self.parts.entry(entry.id);
-            let parts = parts.or_insert_with(|| standing(entry.id));
+            let parts = self.parts.entry(entry.id).or_insert(0);
             let bit = 1 << entry.part.index();
             match entry.kind {
                 Kind::Insert | Kind::Modify => *parts |= bit,

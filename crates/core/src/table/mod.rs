@@ -15,6 +15,10 @@
 //! accepted is visible to whoever pins from then on. Only the writer ever
 //! waits, and only for batches that began before.
 //!
+//! A writer that changes rules all the time may let changes wait on purpose and
+//! publish them together, every few milliseconds ([`Writer::set_hold`]): each
+//! publishing leaves readers with cold caches.
+//!
 //! A table holds two copies of the engine and the changes that one of them
 //! lacks, at most [`MAX_PENDING`] and the last transaction's.
 //!
@@ -124,6 +128,7 @@ use crate::policy::{Policy, PolicyClassifier};
 use crate::rule::Winner;
 use crate::ruleset::RuleSet;
 
+mod hold;
 mod left_right;
 mod log;
 mod policy;

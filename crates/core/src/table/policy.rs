@@ -10,9 +10,9 @@ impl PolicyWriter {
     /// Accepts all changes, in order and in all parts, or refuses all: the list
     /// is one transaction. Accepted changes are visible when the version
     /// returned is; that is at once unless a reader that pinned an older
-    /// version is still there, and with a later call otherwise. Waits only when
-    /// more than [`MAX_PENDING`](super::MAX_PENDING) changes would stay
-    /// invisible.
+    /// version is still there or the [hold](Self::set_hold) is not over, and
+    /// with a later call otherwise. Waits only when more than
+    /// [`MAX_PENDING`](super::MAX_PENDING) changes would stay invisible.
     ///
     /// # Errors
     /// [`UpdateError`] names the change of this list that cannot be made and

@@ -15,9 +15,10 @@ use super::{PolicyWriter, Reader, Writer};
 impl<C: Replica + ?Sized> Writer<C> {
     /// Goes on with what updates do besides, in times when none come: so many
     /// steps of adopting plans, each about that of moving a rule, on the side
-    /// that nobody reads, which then becomes the live one. Does nothing while a
-    /// reader is in the way. Says whether there is more to do; a thread that
-    /// holds a guard must not wait for that.
+    /// that nobody reads, which then becomes the live one, at the end of a
+    /// [hold](Self::set_hold) if there is one. Does nothing while a reader is in
+    /// the way. Says whether there is more to do; a thread that holds a guard
+    /// must not wait for that.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -28,7 +29,7 @@ impl<C: Replica + ?Sized> Writer<C> {
         }
         if self.sides.standby_is_free() {
             self.new.push_operation(Operation::Maintain(steps));
-            self.try_publish();
+            self.advance(steps);
         }
         self.is_unfinished()
     }
@@ -52,7 +53,7 @@ impl<C: Replica + ?Sized> Writer<C> {
         }
         let operation = Operation::Adopt(part, plan.clone());
         self.new.push_operation(operation);
-        self.try_publish();
+        self.advance(1);
         true
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc;
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use super::*;
 use crate::classifier::{DynamicClassifier, LookupTrace, NoProgress, Stats};
@@ -11,6 +12,8 @@ use crate::policy::{PartId, PolicyChange};
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
+
+mod hold;
 
 fn spec() -> EngineSpec {
     EngineSpec::parse("tuplemerge").unwrap()
@@ -241,20 +244,39 @@ fn a_rebuild_may_be_stopped() {
     assert!(stops >= 5, "{stops}");
 }
 
-/// An engine with one rule at most, which panics or is static on demand.
+/// An engine with one rule at most, which panics or is static on demand, and
+/// tells what it is told to do.
 struct Fragile {
     schema: Arc<Schema>,
     rules: Vec<RuleId>,
     updates: bool,
+    told: Arc<Mutex<Vec<Told>>>,
+    /// Steps that there are for maintaining.
+    steps: usize,
+}
+
+/// What an engine is told to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    Change(u32),
+    Maintain(usize),
+    Adopt,
+    Rebuild,
 }
 
 impl Fragile {
-    fn boxed(updates: bool) -> Box<dyn Classifier> {
-        Box::new(Fragile {
+    fn new(updates: bool) -> Fragile {
+        Fragile {
             schema: Schema::ipv4_5tuple(),
             rules: Vec::new(),
             updates,
-        })
+            told: Arc::default(),
+            steps: 0,
+        }
+    }
+
+    fn boxed(updates: bool) -> Box<dyn Classifier> {
+        Box::new(Fragile::new(updates))
     }
 }
 
@@ -310,10 +332,35 @@ impl DynamicClassifier for Fragile {
 
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
         for change in transaction.changes() {
+            self.told
+                .lock()
+                .unwrap()
+                .push(Told::Change(change.id().get()));
             self.rules.push(change.id());
             assert!(change.id().get() != 13, "an engine's mistake");
         }
         Ok(())
+    }
+
+    fn rebuild(&mut self, _: &mut dyn Progress) -> Result<(), BuildError> {
+        self.told.lock().unwrap().push(Told::Rebuild);
+        Ok(())
+    }
+
+    fn adopt(&mut self, _: &crate::relearn::LookupPlan) -> bool {
+        self.told.lock().unwrap().push(Told::Adopt);
+        true
+    }
+
+    fn maintain(&mut self, steps: usize) -> bool {
+        let made = steps.min(self.steps);
+        self.steps -= made;
+        self.told.lock().unwrap().push(Told::Maintain(made));
+        self.is_unfinished()
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.steps > 0
     }
 }
 
@@ -354,9 +401,15 @@ fn static_engines_are_refused() {
 }
 
 /// A policy's table refuses and accepts exactly what the policy's classifier
-/// does, also for what is not visible yet.
+/// does, also for what is not visible yet, with a hold as without.
 #[test]
 fn a_policys_table_agrees_with_the_policys_classifier() {
+    for hold in [Duration::ZERO, Duration::MAX] {
+        a_policys_table_with(hold);
+    }
+}
+
+fn a_policys_table_with(hold: Duration) {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
     let limits = Limits {
         rules: 5,
@@ -366,6 +419,7 @@ fn a_policys_table_agrees_with_the_policys_classifier() {
     let mut direct = policy.build(&spec(), &limits, &mut NoProgress).unwrap();
     let (mut writer, table) =
         PolicyTable::build_policy(&policy, &spec(), &limits, &mut NoProgress).unwrap();
+    writer.set_hold(hold);
     let mut readers = [table.reader(), table.reader()];
     let mut state = 7u32;
     let mut roll = |bound: u32| {

@@ -5,7 +5,8 @@
 //!   warm up                                wait for the reader
 //!   ──────────────── both begin ────────────────
 //!   clock                                  until the transaction is due:
-//!   pin, look 256 headers up, leave          publish what is pending, if any
+//!   pin, look 256 headers up, leave          publish what is pending, if any, and
+//!                                            if the hold is over
 //!   clock: a batch's latency               clock
 //!   now and then: keep the answers         apply
 //!                                          clock: how long, what is visible now
@@ -62,6 +63,7 @@ pub(super) struct Pace {
     /// Updates in a transaction.
     pub(super) transaction: usize,
     pub(super) duration: Duration,
+    pub(super) hold: Duration,
     pub(super) processors: Option<Pair>,
 }
 
@@ -285,6 +287,7 @@ fn write<L: Live>(
     let mut waiting = VecDeque::with_capacity(MAX_PENDING / transaction + 2);
     let mut busy = Duration::ZERO;
     let mut transactions = 0;
+    live.writer().set_hold(pace.hold);
 
     ready.wait();
     let watch = Watch::start();
@@ -305,7 +308,7 @@ fn write<L: Live>(
                 std::hint::spin_loop();
                 continue;
             }
-            let done = live.writer().try_publish();
+            let done = live.writer().publish_if_due();
             let end = Instant::now();
             busy += end - now;
             if done {

@@ -24,6 +24,8 @@ pub(crate) struct MixedRow {
     pub(crate) target_updates_per_second: Option<usize>,
     /// Updates in a transaction.
     pub(crate) transaction: usize,
+    /// How long accepted updates waited to be published together.
+    pub(crate) hold_seconds: f64,
     /// Updates accepted per second; absent, like all of the writer's figures,
     /// where there was no writer.
     pub(crate) updates_per_second: Option<Spread>,
@@ -100,6 +102,7 @@ pub(crate) fn write_csv(rows: &[MixedRow], out: &mut csv::Writer<'_>) -> io::Res
         "writer_busy_share",
         "reader_processor",
         "writer_processor",
+        "hold_seconds",
         "checked_batches",
         "wrong",
     ]));
@@ -139,6 +142,7 @@ pub(crate) fn write_csv(rows: &[MixedRow], out: &mut csv::Writer<'_>) -> io::Res
             share(r.writer_busy_share),
             csv::optional(r.reader_processor.as_ref()),
             csv::optional(r.writer_processor.as_ref()),
+            format!("{:.9}", r.hold_seconds),
             r.checked_batches.to_string(),
             r.wrong.to_string(),
         ]);
@@ -223,6 +227,14 @@ pub(crate) fn write_table(rows: &[MixedRow], out: &mut dyn Write) -> io::Result<
         table.row(cells);
     }
     table.write(out)?;
+    let hold = match rows.first() {
+        Some(row) if row.hold_seconds > 0.0 => format!(
+            "; asking whether the hold is over counts\nhold: {} ms in which accepted updates \
+             wait to be published together",
+            1e3 * row.hold_seconds
+        ),
+        _ => String::new(),
+    };
     write!(
         out,
         "
@@ -233,7 +245,7 @@ batch: 256 headers, from before the pin to after the answers; visible: from the 
   until readers can see it; apply: until it is accepted; longest call: of apply, or of publishing
   in between; microseconds on the wall, all repeats
 CPU r/w: reader's and writer's CPU time over time on the wall, the least of the repeats; busy:
-  the writer's time in apply and publish
+  the writer's time in apply and publish{hold}
 wrong: answers that differ from a scan, of batches kept during the runs and after them
 "
     )

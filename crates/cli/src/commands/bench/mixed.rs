@@ -57,6 +57,21 @@ pub(super) struct MixedArgs {
     )]
     seconds: Duration,
 
+    /// How long the writer lets accepted updates wait to be published together:
+    /// 0, or a number with its unit, such as 500us, 10ms or 1s
+    ///
+    /// After each publishing the reader's caches are cold. With 0 every
+    /// transaction is published as soon as no reader is in the way.
+    #[arg(
+        long,
+        default_value = "0",
+        value_parser = hold,
+        requires = "mixed",
+        value_name = "TIME",
+        help_heading = "Mixed load"
+    )]
+    hold: Duration,
+
     /// The processors of reader and writer, such as 2,3; auto chooses two of
     /// different cores, any leaves it to the system
     #[arg(
@@ -102,6 +117,27 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads a hold, for the argument parser.
+fn hold(text: &str) -> Result<Duration, String> {
+    if text == "0" {
+        return Ok(Duration::ZERO);
+    }
+    let units = [("us", 1e-6), ("ms", 1e-3), ("s", 1.0)];
+    let seconds = units.iter().find_map(|(unit, seconds)| {
+        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
+        Some(number * seconds)
+    });
+    match seconds {
+        Some(seconds) if (0.0..=LONGEST_RUN).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!(
+            "`{text}` is no time; expected 0 or a number with its unit such as 500us, 10ms or \
+             1s, up to {LONGEST_RUN}s"
+        )),
+    }
+}
+
 #[derive(Serialize)]
 #[serde(transparent)]
 struct Results(Vec<MixedRow>);
@@ -130,6 +166,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
         } else {
             args.mixed.seconds
         },
+        hold: args.mixed.hold,
         repeats: args.repeats(),
         changes: args.changes(),
         seed: args.seed,
@@ -212,6 +249,13 @@ mod tests {
         assert_eq!(seconds("0.05"), Ok(Duration::from_millis(50)));
         for bad in ["", "0", "-1", "nan", "inf", "3601", "1s"] {
             assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
+        }
+        assert_eq!(hold("0"), Ok(Duration::ZERO));
+        assert_eq!(hold("0.5us"), Ok(Duration::from_nanos(500)));
+        assert_eq!(hold("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(hold("2s"), Ok(Duration::from_secs(2)));
+        for bad in ["", "10", "ms", "-1ms", "nans", "10 m", "3601s"] {
+            assert!(hold(bad).unwrap_err().contains("is no time"), "{bad}");
         }
         assert_eq!(transaction("10k"), Ok(10_000));
         assert!(transaction("0").unwrap_err().contains("1 to 65536"));

@@ -1,0 +1,502 @@
+//! Changes that wait to be published together: for how long, and how the work
+//! is spread over that time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::*;
+use crate::table::log::{Log, Operation};
+use crate::transaction::Change;
+
+const HOLD: Duration = Duration::from_millis(10);
+
+/// What a call may have made on one side, beside thrice what it brought.
+const MORE: usize = 256;
+
+/// A clock that a test moves.
+#[derive(Clone)]
+struct Clock {
+    start: Instant,
+    microseconds: Arc<AtomicU64>,
+}
+
+impl Clock {
+    /// A clock for a writer, which gets a hold.
+    fn of<C: Replica + ?Sized>(writer: &mut Writer<C>, hold: Duration) -> Clock {
+        let clock = Clock {
+            start: Instant::now(),
+            microseconds: Arc::default(),
+        };
+        let Clock {
+            start,
+            microseconds,
+        } = clock.clone();
+        writer
+            .set_clock(move || start + Duration::from_micros(microseconds.load(Ordering::Relaxed)));
+        writer.set_hold(hold);
+        clock
+    }
+
+    fn pass(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap();
+        self.microseconds.fetch_add(time, Ordering::Relaxed);
+    }
+}
+
+/// A table of engines that tell what they are told, and what they told.
+fn telling() -> (Writer, Table, Arc<Mutex<Vec<Told>>>) {
+    let (left, mut right) = (Fragile::new(true), Fragile::new(true));
+    let told = Arc::clone(&left.told);
+    right.told = Arc::clone(&told);
+    let limits = Limits::default();
+    let (writer, table) = Table::from_pair(Box::new(left), Box::new(right), &limits).unwrap();
+    (writer, table, told)
+}
+
+/// How much was told since the last time.
+fn count(told: &Mutex<Vec<Told>>) -> usize {
+    std::mem::take(&mut *told.lock().unwrap()).len()
+}
+
+/// Modifies rule 0 so many times, in one transaction.
+fn modify(writer: &mut Writer, times: usize) -> Version {
+    let rule = rule(0);
+    let mut transaction = Transaction::new();
+    for _ in 0..times {
+        transaction.modify(rule.view());
+    }
+    writer.apply(&transaction).unwrap()
+}
+
+#[test]
+fn changes_wait_until_the_hold_is_over() {
+    let (mut writer, table) = build(0..3, &Limits::default());
+    let mut reader = table.reader();
+    assert_eq!(writer.hold(), Duration::ZERO);
+    let clock = Clock::of(&mut writer, HOLD);
+    assert_eq!(writer.hold(), HOLD);
+    insert(&mut writer, 10).unwrap();
+    clock.pass(HOLD - Duration::from_micros(1));
+    insert(&mut writer, 11).unwrap();
+    assert!(!writer.publish_if_due());
+    assert_eq!((writer.pending(), writer.visible()), (2, Version(0)));
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(2));
+    // What waits is known.
+    assert!(insert(&mut writer, 10).is_err());
+    assert_eq!(writer.rules(), 5);
+    clock.pass(Duration::from_micros(1));
+    assert_eq!(writer.visible(), Version(0), "only calls publish");
+    assert!(writer.publish_if_due());
+    assert_eq!((writer.pending(), writer.visible()), (0, Version(2)));
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(11));
+    // From then on again.
+    insert(&mut writer, 12).unwrap();
+    assert_eq!(writer.visible(), Version(2));
+    clock.pass(HOLD);
+    insert(&mut writer, 13).unwrap();
+    assert_eq!((writer.pending(), writer.visible()), (0, Version(4)));
+    assert!(writer.publish_if_due(), "nothing waits");
+    // After a quiet time nobody need wait.
+    clock.pass(HOLD * 5);
+    insert(&mut writer, 14).unwrap();
+    assert_eq!(writer.visible(), Version(5));
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(14));
+}
+
+#[test]
+fn who_publishes_or_needs_it_minds_no_hold() {
+    let (mut writer, table) = build(0..3, &Limits::default());
+    let mut reader = table.reader();
+    let _clock = Clock::of(&mut writer, HOLD);
+    type Call = fn(&mut Writer);
+    let calls: [(u32, Call); 5] = [
+        (10, |writer| assert!(writer.try_publish())),
+        (11, |writer| assert_eq!(writer.publish(), Version(2))),
+        (12, |writer| assert_eq!(writer.synchronize(), Version(3))),
+        (13, |writer| {
+            writer.rebuild(&mut NoProgress).unwrap();
+        }),
+        (14, |writer| {
+            writer.set_hold(Duration::ZERO);
+            assert!(writer.publish_if_due());
+        }),
+    ];
+    for (number, publish) in calls {
+        insert(&mut writer, number).unwrap();
+        assert_ne!(best(&mut reader, PartId::FIRST), Some(number));
+        publish(&mut writer);
+        assert_eq!(best(&mut reader, PartId::FIRST), Some(number));
+        assert_eq!(writer.visible(), writer.accepted());
+    }
+    insert(&mut writer, 15).unwrap();
+    assert_eq!(writer.visible(), Version(6), "there is no hold any more");
+    writer.set_hold(HOLD);
+    insert(&mut writer, 16).unwrap();
+    assert_eq!(writer.visible(), Version(6), "there is one again");
+    drop(writer);
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(16));
+}
+
+/// With transactions of any size, and a reader in the way for any part of a
+/// hold: no call has more to do than it should, and when the hold is over there
+/// is hardly anything left.
+#[test]
+fn the_work_is_spread_over_the_hold() {
+    for (size, held) in [(1, 0), (1, 90), (20, 0), (20, 40), (500, 0), (500, 40)] {
+        let (mut writer, table, told) = telling();
+        insert(&mut writer, 0).unwrap();
+        writer.synchronize();
+        let clock = Clock::of(&mut writer, HOLD);
+        let mut readers = [0; 5].map(|_| table.reader());
+        let mut guard = None;
+        let mut published = Vec::new();
+        let mut most_at_last = 0;
+        for reader in &mut readers {
+            let mut reader = Some(reader);
+            for round in 0..100 {
+                clock.pass(HOLD / 100);
+                if round == held {
+                    guard = None;
+                }
+                if round == 99 {
+                    // Is in the standby once this round has published.
+                    guard = reader.take().map(Reader::pin);
+                }
+                count(&told);
+                let version = modify(&mut writer, size);
+                let made = count(&told);
+                assert!(made <= 3 * size + MORE, "{made} of {size}");
+                if writer.visible() == version {
+                    published.push(version.transactions());
+                    most_at_last = most_at_last.max(made);
+                }
+            }
+        }
+        drop(guard);
+        // The first hundred were made while the first hold lasted.
+        assert_eq!(published, [101, 201, 301, 401, 501], "{size}, {held}");
+        assert!(most_at_last <= 3 * size, "{most_at_last} of {size}");
+    }
+}
+
+/// One transaction was large: those that follow make it good, a little each,
+/// for at most one hold more. Then whatever is left is done.
+#[test]
+fn a_burst_is_worked_off_within_two_holds() {
+    for idle in [false, true] {
+        let (mut writer, _table, told) = telling();
+        insert(&mut writer, 0).unwrap();
+        writer.synchronize();
+        let clock = Clock::of(&mut writer, HOLD);
+        clock.pass(HOLD);
+        count(&told);
+        // Its own side has it at once, the other owes it.
+        let burst = modify(&mut writer, 3000);
+        assert_eq!((count(&told), writer.visible()), (1 + 3000, burst));
+        for _ in 0..8 {
+            modify(&mut writer, 1);
+            assert_eq!(count(&told), 3 + MORE);
+        }
+        let left = 3000 + 8 - 8 * (3 + MORE);
+        clock.pass(HOLD);
+        assert_eq!(writer.visible(), burst);
+        if idle {
+            assert!(writer.publish_if_due());
+            assert_eq!(count(&told), left, "nobody waits for it");
+            continue;
+        }
+        modify(&mut writer, 1);
+        assert_eq!((count(&told), writer.visible()), (3 + MORE, burst));
+        clock.pass(HOLD);
+        let last = modify(&mut writer, 1);
+        assert_eq!(writer.visible(), last);
+        assert_eq!(count(&told), left + 2 - (3 + MORE));
+    }
+}
+
+#[test]
+fn a_writer_with_nothing_to_do_catches_up() {
+    let (mut writer, table, told) = telling();
+    insert(&mut writer, 0).unwrap();
+    writer.synchronize();
+    let clock = Clock::of(&mut writer, HOLD);
+    let mut reader = table.reader();
+    clock.pass(HOLD);
+    let guard = reader.pin();
+    let burst = modify(&mut writer, 1000);
+    assert_eq!(writer.visible(), burst);
+    count(&told);
+    assert!(writer.publish_if_due());
+    assert_eq!(count(&told), 0, "a reader is in the way");
+    drop(guard);
+    let mut made = Vec::new();
+    for _ in 0..6 {
+        assert!(writer.publish_if_due(), "nothing waits");
+        made.push(count(&told));
+    }
+    assert_eq!(made, [MORE, MORE, MORE, 1000 - 3 * MORE, 0, 0]);
+}
+
+#[test]
+fn no_hold_lets_too_much_wait() {
+    let (mut writer, table, told) = telling();
+    insert(&mut writer, 0).unwrap();
+    writer.synchronize();
+    writer.set_hold(Duration::MAX);
+    let before = writer.visible();
+    for _ in 0..MAX_PENDING / 128 {
+        modify(&mut writer, 128);
+    }
+    assert_eq!((writer.pending(), writer.visible()), (MAX_PENDING, before));
+    count(&told);
+    let last = modify(&mut writer, 1);
+    assert_eq!((writer.pending(), writer.visible()), (0, last));
+    assert_eq!(count(&told), 1, "all but that was done by then");
+    assert_eq!(table.reader().pin().version(), last);
+    // The next as much again.
+    let mut again = || {
+        for _ in 0..=MAX_PENDING / 128 {
+            modify(&mut writer, 128);
+        }
+        assert_eq!(writer.pending(), 0);
+        writer.log_bytes()
+    };
+    let bytes = again();
+    assert!(again() <= bytes, "nothing piles up");
+}
+
+/// The engine panics while the standby catches up early, in each call that does
+/// it: nothing of what waited has been seen, and nothing ever is.
+#[test]
+fn an_engine_that_panics_ahead_of_time_poisons_the_writer_and_no_reader() {
+    let calls: [fn(&mut Writer) -> bool; 4] = [
+        |writer| insert(writer, 21).is_ok(),
+        |writer| writer.publish_if_due(),
+        |writer| writer.try_publish(),
+        |writer| writer.publish() > Version(0),
+    ];
+    for call in calls {
+        let (mut writer, table, _) = telling();
+        let (mut early, mut late) = (table.reader(), table.reader());
+        let _clock = Clock::of(&mut writer, HOLD);
+        let guard = early.pin();
+        insert(&mut writer, 20).unwrap();
+        writer.publish();
+        // The guard keeps the standby from catching up.
+        insert(&mut writer, 13).unwrap();
+        assert!(!writer.publish_if_due());
+        drop(guard);
+        let panicked = catch_unwind(AssertUnwindSafe(|| call(&mut writer)));
+        assert!(panicked.is_err() && writer.is_poisoned());
+        assert_eq!(best(&mut late, PartId::FIRST), Some(20));
+        for call in calls {
+            let refused = catch_unwind(AssertUnwindSafe(|| call(&mut writer))).unwrap_err();
+            let message = refused.downcast_ref::<&str>().unwrap();
+            assert!(message.contains("poisoned"), "{message}");
+        }
+        drop(writer);
+        assert_eq!(best(&mut late, PartId::FIRST), Some(20));
+        assert_eq!(late.pin().version(), Version(1));
+    }
+}
+
+/// With a hold, maintaining goes on on one side, and publishes when it is over.
+#[test]
+fn maintaining_minds_the_hold() {
+    let (mut left, mut right) = (Fragile::new(true), Fragile::new(true));
+    (left.steps, right.steps) = (1000, 1000);
+    let told = Arc::clone(&left.told);
+    right.told = Arc::clone(&told);
+    let limits = Limits::default();
+    let (mut writer, _) = Table::from_pair(Box::new(left), Box::new(right), &limits).unwrap();
+    let clock = Clock::of(&mut writer, HOLD);
+    let steps = |told: &Mutex<Vec<Told>>| {
+        let told = std::mem::take(&mut *told.lock().unwrap()).into_iter();
+        let steps = told.map(|told| match told {
+            Told::Maintain(steps) => steps,
+            other => panic!("{other:?}"),
+        });
+        steps.sum::<usize>()
+    };
+    assert!(writer.maintain(500));
+    assert_eq!(steps(&told), 500);
+    for _ in 0..7 {
+        assert!(writer.maintain(64));
+        assert_eq!(steps(&told), 64);
+    }
+    for round in 0..1000 {
+        assert!(writer.maintain(64), "nobody has seen it yet");
+        assert_eq!(steps(&told), if round == 0 { 52 } else { 0 });
+    }
+    clock.pass(HOLD);
+    assert!(!writer.maintain(64));
+    assert_eq!(steps(&told), 0);
+    // The other side does it with what comes next, no more than it should at a
+    // time, and no steps where nothing is to do.
+    let mut made = Vec::new();
+    for number in 0..5 {
+        insert(&mut writer, number).unwrap();
+        let told = std::mem::take(&mut *told.lock().unwrap());
+        let of = |told: &Told| match told {
+            Told::Maintain(steps) => *steps,
+            _ => 1,
+        };
+        made.push(told.iter().map(of).sum::<usize>());
+    }
+    let each = 3 + MORE;
+    // The last steps find nothing to do and end the matter.
+    assert_eq!(made[..3], [each; 3]);
+    assert_eq!(made.iter().sum::<usize>(), 1000 + 5);
+    assert_eq!(writer.pending(), 5);
+}
+
+/// However much of a log is replayed at a time, it is all of it, in order.
+#[test]
+fn logs_replayed_in_pieces_are_replayed_in_order() {
+    for budget in [1, 2, 3, 5, 8, 100] {
+        let mut log = Log::default();
+        let schemas = [Schema::ipv4_5tuple()];
+        let mut memory = Transaction::new();
+        let mut engine = Fragile::new(true);
+        engine.steps = usize::MAX;
+        let told = Arc::clone(&engine.told);
+        let mut replay = |log: &mut Log, mut budget: usize| {
+            let engine: &mut dyn Classifier = &mut engine;
+            let before = budget;
+            log.replay(engine, &schemas, &mut memory, &mut budget, &mut NoProgress)
+                .unwrap();
+            before - budget
+        };
+        let change = |log: &mut Log, numbers: std::ops::Range<u32>| {
+            for number in numbers {
+                log.push(PartId::FIRST, &Change::Insert(rule(number).view()));
+            }
+        };
+        assert!(log.is_done());
+        change(&mut log, 100..104);
+        log.push_operation(Operation::Maintain(7));
+        change(&mut log, 104..106);
+        log.push_operation(Operation::Rebuild);
+        log.push_operation(Operation::Maintain(2));
+        replay(&mut log, budget);
+        // Added to steps that are made, half made or not begun.
+        log.push_operation(Operation::Maintain(4));
+        change(&mut log, 106..107);
+        let mut used = budget.min(16);
+        let whole = 7 + 7 + 1 + 6;
+        while !log.is_done() {
+            let now = replay(&mut log, budget);
+            assert!(now > 0 && now <= budget);
+            used += now;
+        }
+        assert_eq!(used, whole);
+        assert_eq!(replay(&mut log, 10), 0);
+        let mut expected: Vec<Told> = (100..104).map(Told::Change).collect();
+        expected.push(Told::Maintain(7));
+        expected.extend((104..106).map(Told::Change));
+        expected.extend([Told::Rebuild, Told::Maintain(6), Told::Change(106)]);
+        let joined = |told: Vec<Told>| {
+            let mut all: Vec<Told> = Vec::new();
+            for told in told {
+                match (all.last_mut(), told) {
+                    (Some(Told::Maintain(steps)), Told::Maintain(more)) => *steps += more,
+                    _ => all.push(told),
+                }
+            }
+            all
+        };
+        let take = || joined(std::mem::take(&mut *told.lock().unwrap()));
+        assert_eq!(take(), expected, "{budget} at a time");
+        // The other side begins at the beginning.
+        log.rewind();
+        assert!(!log.is_done());
+        replay(&mut log, usize::MAX);
+        assert_eq!(take(), expected);
+    }
+}
+
+/// Plans that one side has begun to adopt are replaced by newer ones; it adopts
+/// those as well and does nothing else twice or not at all. The other side
+/// adopts the last.
+#[test]
+fn a_newer_plan_takes_the_place_of_one_that_is_begun() {
+    let engine = EngineSpec::parse("forest").unwrap();
+    let built = engine.build(&rules(0..3), &Limits::default(), &mut NoProgress);
+    let learned = built.unwrap().dynamic().unwrap().learn(&mut NoProgress);
+    let plan = learned.unwrap().unwrap();
+    let adopt = || Operation::Adopt(PartId::FIRST, plan.clone());
+    for first in 0..=7 {
+        let mut log = Log::default();
+        let schemas = [Schema::ipv4_5tuple()];
+        let mut memory = Transaction::new();
+        let mut engine = Fragile::new(true);
+        engine.steps = 100;
+        let told = Arc::clone(&engine.told);
+        let mut replay = |log: &mut Log, mut budget: usize| {
+            let engine: &mut dyn Classifier = &mut engine;
+            log.replay(engine, &schemas, &mut memory, &mut budget, &mut NoProgress)
+                .unwrap();
+            std::mem::take(&mut *told.lock().unwrap())
+        };
+        let insert = |log: &mut Log, number| {
+            log.push(PartId::FIRST, &Change::Insert(rule(number).view()));
+        };
+        insert(&mut log, 1);
+        log.push_operation(adopt());
+        insert(&mut log, 2);
+        log.push_operation(Operation::Maintain(1));
+        insert(&mut log, 3);
+        log.push_operation(Operation::Rebuild);
+        insert(&mut log, 4);
+        let [one, two, three, four, five] = [1, 2, 3, 4, 5].map(Told::Change);
+        let (adopted, step, rebuilt) = (Told::Adopt, Told::Maintain(1), Told::Rebuild);
+        let before = [one, adopted, two, step, three, rebuilt, four];
+        let mut expected = before[..first].to_vec();
+        assert_eq!(replay(&mut log, first), expected);
+        log.push_operation(adopt());
+        insert(&mut log, 5);
+        expected = before[first..].to_vec();
+        expected.retain(|&told| told != adopted);
+        expected.extend([adopted, five]);
+        assert_eq!(replay(&mut log, usize::MAX), expected, "{first}");
+        assert!(log.is_done());
+        log.rewind();
+        let expected = [one, two, step, three, rebuilt, four, adopted, five];
+        assert_eq!(replay(&mut log, usize::MAX), expected);
+    }
+}
+
+/// The same through a table.
+#[test]
+fn plans_are_replaced_in_a_log_half_replayed() {
+    let spec = EngineSpec::parse("forest").unwrap();
+    let limits = Limits::default();
+    let set = rules(0..300);
+    let (mut writer, table) = Table::build(&set, &spec, &limits, &mut NoProgress).unwrap();
+    let clock = Clock::of(&mut writer, HOLD);
+    let mut reader = table.reader();
+    let plan = reader.learn(&mut NoProgress).unwrap().unwrap();
+    for round in 0..4 {
+        let first = 1000 + 10 * round;
+        for number in first..first + 10 {
+            assert!(writer.adopt(&plan));
+            assert!(writer.maintain(5));
+            insert(&mut writer, number).unwrap();
+        }
+        assert_eq!(writer.pending(), 10);
+        assert!(!writer.drift().unwrap().adopting || round > 0);
+        clock.pass(HOLD);
+        assert!(writer.publish_if_due());
+        assert_eq!(best(&mut reader, PartId::FIRST), Some(first + 9));
+        assert_eq!(reader.pin().stats().rules, writer.rules());
+    }
+    while writer.maintain(1000) {
+        clock.pass(HOLD);
+    }
+    assert!(!writer.drift().unwrap().adopting);
+    writer.synchronize();
+    insert(&mut writer, 2000).unwrap();
+    clock.pass(HOLD);
+    assert!(writer.publish_if_due());
+    assert_eq!(best(&mut reader, PartId::FIRST), Some(2000));
+}
