@@ -38,8 +38,8 @@ impl<T> std::ops::DerefMut for Aligned<T> {
     }
 }
 
-/// Asks the processor to fetch the cache line of a value, ahead of its use.
-/// Does nothing on processors without such a request.
+/// Asks the processor to fetch the cache line of a value that is used soon. Does
+/// nothing on processors without such a request.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -53,18 +53,25 @@ pub(crate) fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// Asks for the cache line of the word at a position, which may be beyond the
-/// end: then nothing useful is fetched.
+/// The same for a value that is used in a while. Its line comes as far as the
+/// second-level cache: more of such requests can be under way than of those that
+/// fill the first.
 #[inline(always)]
-pub(crate) fn prefetch_at(words: &[u64], position: usize) {
+pub(crate) fn prefetch_early<T>(value: &T) {
+    prefetch_early_at(std::slice::from_ref(value), 0);
+}
+
+/// The same for the value at a position, which may be beyond the end: then
+/// nothing useful is fetched.
+#[inline(always)]
+pub(crate) fn prefetch_early_at<T>(values: &[T], position: usize) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let address = words.as_ptr().wrapping_add(position);
-        // SAFETY: a prefetch reads nothing as far as the program can tell and
-        // cannot fault, whatever the address; SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        let address = values.as_ptr().wrapping_add(position);
+        // SAFETY: as above.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(address.cast()) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (words, position);
+    let _ = (values, position);
 }

@@ -19,7 +19,7 @@
 
 use super::pending::{Pending, Rivals};
 use super::runs::SHORT;
-use super::{Aligned, Isa, prefetch};
+use super::{Aligned, Isa, prefetch_early};
 use crate::classifier::BATCH;
 
 /// A table, as far as probing is concerned.
@@ -212,7 +212,7 @@ fn probe_scalar<const W: usize>(table: &Probed<'_, W>, keys: &Pending<'_, W>, fo
     for (&position, to) in keys.positions().iter().zip(found.places.iter_mut()) {
         *to = place_of(hash(table, &rows[usize::from(position)]), table.shift);
         if table.ahead {
-            prefetch(&table.slots[index_of(*to)]);
+            prefetch_early(&table.slots[index_of(*to)]);
         }
     }
     found.clear();
@@ -244,7 +244,7 @@ mod x86 {
 
     use super::{Found, HitList, NEAR, NODE, Pending, Probed, SHORT, SIGNATURE, index_of};
     use crate::classifier::BATCH;
-    use crate::simd::{Avx512, first_bits, prefetch};
+    use crate::simd::{Avx512, first_bits, prefetch_early};
 
     /// The places of all pending keys, eight by eight; of any keys beyond the
     /// last. One function with its loops, so that what does not change stays in
@@ -270,7 +270,7 @@ mod x86 {
             unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), place) };
             if far {
                 for &place in &*to {
-                    prefetch(&table.slots[index_of(place)]);
+                    prefetch_early(&table.slots[index_of(place)]);
                 }
             }
         };

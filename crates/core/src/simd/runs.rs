@@ -29,7 +29,7 @@
 
 use super::pending::Keys;
 use super::probe::Hit;
-use super::{Isa, prefetch_at};
+use super::{Isa, prefetch_early_at};
 use crate::classifier::BATCH;
 use crate::rule::Winner;
 
@@ -42,14 +42,14 @@ pub(crate) struct Hits<'a> {
     pub(crate) hits: &'a [Hit],
     /// No run has more than [`SHORT`] rules.
     pub(crate) short: bool,
-    /// How many hits ahead the first lines of a run are asked for: [`AHEAD`], or
+    /// How many hits ahead the lines of a run are asked for: [`AHEAD`], or
     /// [`NEVER`].
     pub(crate) ahead: usize,
 }
 
-/// Far enough ahead for memory to answer, with all of it still in a near cache
-/// when its turn comes.
-pub(crate) const AHEAD: usize = 12;
+/// Far enough ahead for memory to answer. Requests beyond those that can be under
+/// way wait in turn, so more does no harm.
+pub(crate) const AHEAD: usize = 48;
 
 /// Not ahead at all.
 pub(crate) const NEVER: usize = 0;
@@ -58,15 +58,29 @@ pub(crate) const NEVER: usize = 0;
 const LINE: usize = 8;
 
 impl Hits<'_> {
+    /// How many cache lines of a run are asked for: those of two rules of a short
+    /// one, of eight of a long one, and more, since runs seldom begin with a
+    /// line. The same number for all, or branches would depend on it.
+    #[inline(always)]
+    fn lines(self, columns: usize) -> usize {
+        if self.short {
+            2 + columns * SHORT / 2 / LINE
+        } else {
+            columns + 1
+        }
+    }
+
     /// Keys and runs, asking for the memory of those that come.
     ///
     /// # Panics
     /// When a run is not inside of the words.
     #[inline(always)]
     fn walk(self, words: &[u64], columns: usize) -> impl Iterator<Item = (Hit, &[u64], usize)> {
-        let ask = |hit: Hit| {
-            prefetch_at(words, hit.start());
-            prefetch_at(words, hit.start() + LINE);
+        let lines = self.lines(columns);
+        let ask = move |hit: Hit| {
+            for line in 0..lines {
+                prefetch_early_at(words, hit.start() + line * LINE);
+            }
         };
         for &hit in self.hits.iter().take(self.ahead) {
             ask(hit);

@@ -25,7 +25,7 @@
 
 use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
-use crate::simd::prefetch;
+use crate::simd::{prefetch, prefetch_early};
 use crate::unwildcard;
 
 use super::arena::EntryIndex;
@@ -164,7 +164,7 @@ impl<const W: usize> TupleSpace<W> {
             }
         }
         for candidate in &candidates[..found] {
-            prefetch(self.arena.get(candidate.entry));
+            prefetch_early(self.arena.get(candidate.entry));
         }
         found
     }

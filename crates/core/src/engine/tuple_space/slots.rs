@@ -1,6 +1,6 @@
 //! The hash index of a table: from a masked key's tag to a chain of rules.
 
-use crate::simd::prefetch;
+use crate::simd::prefetch_early;
 
 use super::arena::EntryIndex;
 
@@ -61,7 +61,7 @@ impl Slots {
     /// Asks for the home slot's cache line.
     #[inline]
     pub(super) fn prefetch(&self, tag: Tag) {
-        prefetch(&self.slots[self.home(tag)]);
+        prefetch_early(&self.slots[self.home(tag)]);
     }
 
     /// The home slot.
