@@ -199,17 +199,40 @@ pub(crate) trait Keys<const W: usize> {
     /// # Panics
     /// When there is none.
     fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals);
+
+    /// How many positions there are.
+    fn len(&self) -> usize;
+
+    /// The same without comparing.
+    ///
+    /// # Safety
+    /// The position is less than [`len`](Self::len).
+    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals);
 }
 
 impl<const W: usize> Keys<W> for Pending<'_, W> {
     #[inline(always)]
     fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
         let position = usize::from(position);
-        let row = &self.rows[position];
-        // SAFETY: there are as many winners as rows (asserted by `new`, and
-        // neither changes), and indexing has just compared their number.
-        let winner = unsafe { self.winners.get_unchecked_mut(position) };
-        (row, winner, &mut self.workspace.rivals[position])
+        let rivals = &mut self.workspace.rivals[position];
+        (&self.rows[position], &mut self.winners[position], rivals)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[inline(always)]
+    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
+        let position = usize::from(position);
+        // SAFETY: the caller's promise; there are as many winners as rows
+        // (asserted by `new`, and neither changes).
+        unsafe {
+            let row = self.rows.get_unchecked(position);
+            let winner = self.winners.get_unchecked_mut(position);
+            (row, winner, &mut self.workspace.rivals[position])
+        }
     }
 }
 
@@ -234,6 +257,16 @@ impl<const W: usize> Keys<W> for OneKey<'_, W> {
     #[inline(always)]
     fn at(&mut self, _: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
         (self.key, &mut self.winner, &mut self.rivals)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        BATCH
+    }
+
+    #[inline(always)]
+    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
+        self.at(position)
     }
 }
 

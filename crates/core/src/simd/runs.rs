@@ -30,7 +30,6 @@
 use super::pending::Keys;
 use super::probe::Hit;
 use super::{Isa, prefetch_early_at};
-use crate::classifier::BATCH;
 use crate::rule::Winner;
 
 /// Runs of at most this many rules are short.
@@ -42,17 +41,9 @@ pub(crate) struct Hits<'a> {
     pub(crate) hits: &'a [Hit],
     /// No run has more than [`SHORT`] rules.
     pub(crate) short: bool,
-    /// How many hits ahead the lines of a run are asked for: [`AHEAD`], or
-    /// [`NEVER`].
-    pub(crate) ahead: usize,
+    /// Whether to ask for all runs first.
+    pub(crate) ahead: bool,
 }
-
-/// Far enough ahead for memory to answer. Requests beyond those that can be under
-/// way wait in turn, so more does no harm.
-pub(crate) const AHEAD: usize = 48;
-
-/// Not ahead at all.
-pub(crate) const NEVER: usize = 0;
 
 /// Words of a cache line.
 const LINE: usize = 8;
@@ -70,38 +61,41 @@ impl Hits<'_> {
         }
     }
 
-    /// Keys and runs, asking for the memory of those that come.
+    /// Hits, each with its run and the number of rules; their keys are among so
+    /// many.
     ///
     /// # Panics
-    /// When a run is not inside of the words.
+    /// When a run is not inside of the words, or a key does not exist.
     #[inline(always)]
-    fn walk(self, words: &[u64], columns: usize) -> impl Iterator<Item = (Hit, &[u64], usize)> {
-        let lines = self.lines(columns);
-        let ask = move |hit: Hit| {
-            for line in 0..lines {
-                prefetch_early_at(words, hit.start() + line * LINE);
-            }
-        };
-        for &hit in self.hits.iter().take(self.ahead) {
-            ask(hit);
+    fn walk(
+        self,
+        words: &[u64],
+        columns: usize,
+        keys: usize,
+    ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
+        // All together by vectors, instead of two branches for each.
+        let (mut end, mut key) = (0, 0);
+        for hit in self.hits {
+            end = end.max(hit.start() + hit.len() * columns);
+            key = key.max(usize::from(hit.key()));
         }
-        // Beyond the end there is nothing to ask for.
-        let ahead = if self.ahead == NEVER {
-            BATCH
-        } else {
-            self.ahead
-        };
-        self.hits.iter().enumerate().map(move |(number, &hit)| {
-            if let Some(&coming) = self.hits.get(number + ahead) {
-                ask(coming);
+        assert!(end <= words.len(), "runs among the words");
+        assert!(self.hits.is_empty() || key < keys, "keys that exist");
+        if self.ahead {
+            // More than can be under way at once: they wait in turn.
+            let lines = self.lines(columns);
+            for hit in self.hits {
+                for line in 0..lines {
+                    prefetch_early_at(words, hit.start() + line * LINE);
+                }
             }
+        }
+        self.hits.iter().map(move |&hit| {
             let len = hit.len();
             debug_assert!(len > 0, "a run has rules");
-            let end = hit.start() + len * columns;
-            assert!(end <= words.len(), "a run among the words");
-            // SAFETY: the end was just compared, and the start is not beyond it.
-            // Slicing would compare both.
-            let run = unsafe { words.get_unchecked(hit.start()..end) };
+            // SAFETY: the ends of all runs were compared above, and no start is
+            // beyond its end.
+            let run = unsafe { words.get_unchecked(hit.start()..hit.start() + len * columns) };
             (hit, run, len)
         })
     }
@@ -217,7 +211,7 @@ fn improve_scalar<const W: usize>(
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    for (hit, run, len) in hits.walk(words, columns.count) {
+    for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
         let (key, winner, rivals) = keys.at(hit.key());
         for rule in 0..len {
             let rank = Winner::from_rank(run[rule]);
@@ -349,7 +343,7 @@ mod x86 {
     ) {
         let columns = columns.known::<W, FIVE>();
         let none = _mm256_set1_epi64x(-1);
-        for (hit, run, len) in hits.walk(words, columns.count) {
+        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
             debug_assert!(len <= 4, "short runs");
             let here = first_four(len);
             let load = |column: usize| {
@@ -359,7 +353,8 @@ mod x86 {
                 // are inside of `run`, and masked-out lanes are not accessed.
                 unsafe { _mm256_maskz_loadu_epi64(here, at) }
             };
-            let (key, winner, rivals) = keys.at(hit.key());
+            // SAFETY: `walk` has compared all positions with the number of keys.
+            let (key, winner, rivals) = unsafe { keys.at_unchecked(hit.key()) };
             let differs = differs!(key, columns, load;
                 _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
                 _mm256_xor_si256, _mm256_subs_epu16);
@@ -396,8 +391,9 @@ mod x86 {
     ) {
         let columns = columns.known::<W, FIVE>();
         let none = _mm512_set1_epi64(-1);
-        for (hit, run, len) in hits.walk(words, columns.count) {
-            let (key, to, rivals) = keys.at(hit.key());
+        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+            // SAFETY: `walk` has compared all positions with the number of keys.
+            let (key, to, rivals) = unsafe { keys.at_unchecked(hit.key()) };
             let mut winner = *to;
             let mut best = Winner::MISS;
             let mut first = 0;
@@ -459,8 +455,9 @@ mod x86 {
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         let columns = columns.known::<W, FIVE>();
-        for (hit, run, len) in hits.walk(words, columns.count) {
-            let (key, to, rivals) = keys.at(hit.key());
+        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+            // SAFETY: `walk` has compared all positions with the number of keys.
+            let (key, to, rivals) = unsafe { keys.at_unchecked(hit.key()) };
             let mut winner = *to;
             let mut best = Winner::MISS;
             let mut first = 0;
@@ -563,7 +560,7 @@ mod tests {
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4].map(|key| Hit::new(3 << 32 | len as u64, key)),
                     short: len <= SHORT,
-                    ahead: [NEVER, 1, AHEAD][round % 3],
+                    ahead: round % 2 == 0,
                 };
                 // Some refuse every other rule, some begin with a candidate.
                 let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; 2]| {

@@ -32,7 +32,7 @@ use crate::classifier::{BATCH, LookupTrace, Probe};
 use crate::rule::Winner;
 use crate::simd::pending::{Keys, OneKey, Pending, Workspace};
 use crate::simd::probe::{Found, Hit, NEAR, probe};
-use crate::simd::runs::{self, AHEAD, Hits, NEVER, SHORT};
+use crate::simd::runs::{self, Hits, SHORT};
 use crate::simd::{Isa, prefetch};
 use crate::unwildcard;
 
@@ -48,14 +48,10 @@ pub(super) struct Means {
 }
 
 impl Means {
-    /// How far ahead to ask for runs among so many words: those that fit a
-    /// cache near the core are there in time.
-    fn hits_ahead(self, words: &[u64]) -> usize {
-        if self.ahead && words.len() > NEAR {
-            AHEAD
-        } else {
-            NEVER
-        }
+    /// Whether to ask for runs among so many words: those that fit a cache near
+    /// the core are there in time.
+    fn runs_ahead(self, words: &[u64]) -> bool {
+        self.ahead && words.len() > NEAR
     }
 }
 
@@ -191,7 +187,7 @@ impl<const W: usize> Forest<W> {
             let hits = Hits {
                 hits: list.hits(),
                 short,
-                ahead: means.hits_ahead(self.runs.words()),
+                ahead: means.runs_ahead(self.runs.words()),
             };
             self.compare(means, keys, hits);
         }
@@ -245,7 +241,7 @@ impl<const W: usize> Forest<W> {
                     let hits = Hits {
                         hits: &[Hit::new(slot.word(), 0)],
                         short: usize::from(slot.length()) <= SHORT,
-                        ahead: means.hits_ahead(self.runs.words()),
+                        ahead: means.runs_ahead(self.runs.words()),
                     };
                     self.compare(means, one, hits);
                 }
