@@ -29,7 +29,6 @@
 
 use std::sync::Arc;
 
-use super::Ingredient;
 use super::drift::{SAMPLES, Tally};
 use super::learn::Cost;
 use super::rivals::Marking;
@@ -138,14 +137,9 @@ impl<const W: usize> Forest<W> {
             return;
         }
         let (now, then) = (self.len(), plan.rules);
-        let tables = plan.tables.iter().map(|planned| {
-            let table = Table::without_slots(planned.mask, planned.slots(now, then));
-            if self.settings.has(Ingredient::Pages) {
-                table.ask_for_huge_pages();
-            }
-            table
-        });
-        let tables = tables.collect();
+        let tables = (plan.tables.iter())
+            .map(|planned| Table::without_slots(planned.mask, planned.slots(now, then)))
+            .collect();
         let stage = Stage::Making { tables, at: 0 };
         self.adoption = Some(Adoption { plan, stage });
     }

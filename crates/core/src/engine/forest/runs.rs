@@ -159,7 +159,7 @@ impl Runs {
         let spare = if words > SMALL { words / 2 } else { 0 };
         self.words.reserve_exact(words + spare);
         if self.huge {
-            ask_for_huge_pages(&self.words);
+            ask_for_huge_pages(&self.words, words);
         }
     }
 
@@ -474,9 +474,6 @@ impl Runs {
         let growing = self.next.capacity() > 0;
         if !growing && room > SMALL && used > room / 8 * 7 {
             self.next = Vec::with_capacity(used * 2);
-            if self.huge {
-                ask_for_huge_pages(&self.next);
-            }
         }
         if self.next.capacity() > 0 {
             let from = self.next.len();
@@ -486,6 +483,10 @@ impl Runs {
                 self.old = std::mem::replace(&mut self.words, std::mem::take(&mut self.next));
                 self.old.clear();
                 self.touched = used;
+                if self.huge {
+                    // The system joins its pages in its own time.
+                    ask_for_huge_pages(&self.words, used);
+                }
             }
         } else {
             let held = self.held();

@@ -227,9 +227,9 @@ impl<const W: usize> Table<W> {
         to < all
     }
 
-    /// Asks for huge pages for the slots, before they are filled.
+    /// Asks for huge pages for the slots that there are.
     pub(super) fn ask_for_huge_pages(&self) {
-        ask_for_huge_pages(&self.slots);
+        ask_for_huge_pages(&self.slots, self.slots.len());
     }
 
     /// The hash of a key's bits under the mask; `secrets` are odd.
