@@ -20,7 +20,7 @@
 //! 1  list the keys that the table may improve              crate::simd::pending
 //! 2  probe: hash keys, read their slots, and keep those that may hold something,
 //!    short runs, long runs and nested nodes apart          crate::simd::probe
-//! 3  compare runs, asking for the lines of those that come crate::simd::runs
+//! 3  ask for the lines of all runs that are far, and compare  crate::simd::runs
 //! ```
 //! Then the nested nodes of all keys go through the same steps in rounds, one
 //! table of each node at a time; nodes nested in them join the next round.
