@@ -141,7 +141,11 @@ pub trait DynamicClassifier: Classifier {
     ///
     /// # Errors
     /// [`UpdateError`] names the change that cannot be made and why.
-    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError>;
+    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        self.check(transaction)?;
+        self.replay(transaction);
+        Ok(())
+    }
 
     /// Makes changes that passed [`Transaction::validate`] earlier, against a
     /// classifier with the same rules: what a layer with several copies of a
@@ -151,10 +155,7 @@ pub trait DynamicClassifier: Classifier {
     ///
     /// # Panics
     /// When a change cannot be made after all.
-    fn replay(&mut self, transaction: &Transaction<'_>) {
-        self.apply(transaction)
-            .expect("changes that were accepted before");
-    }
+    fn replay(&mut self, transaction: &Transaction<'_>);
 
     /// Reorganises the structure for faster lookups, without changing any
     /// answer; engines with nothing to reorganise return at once. The caller

@@ -229,12 +229,6 @@ impl DynamicClassifier for Linear {
         )
     }
 
-    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        self.check(transaction)?;
-        self.replay(transaction);
-        Ok(())
-    }
-
     fn replay(&mut self, transaction: &Transaction<'_>) {
         for change in transaction.changes() {
             match *change {

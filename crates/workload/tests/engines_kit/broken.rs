@@ -403,6 +403,11 @@ impl DynamicClassifier for Broken {
         }
     }
 
+    fn replay(&mut self, transaction: &Transaction<'_>) {
+        self.apply(transaction)
+            .expect("changes that were accepted before");
+    }
+
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
         let changes = owned(transaction);
         let (after, result) = match self.fault {

@@ -320,12 +320,6 @@ impl<const W: usize> DynamicClassifier for ForestEngine<W> {
         )
     }
 
-    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        self.check(transaction)?;
-        self.replay(transaction);
-        Ok(())
-    }
-
     fn replay(&mut self, transaction: &Transaction<'_>) {
         for change in transaction.changes() {
             match change {

@@ -189,12 +189,6 @@ impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngin
         )
     }
 
-    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        self.check(transaction)?;
-        self.replay(transaction);
-        Ok(())
-    }
-
     fn replay(&mut self, transaction: &Transaction<'_>) {
         for change in transaction.changes() {
             match change {
