@@ -10,7 +10,7 @@ use crate::output::style::{BOLD, DIM, paint};
 use crate::output::{OutputArgs, Report, csv};
 
 /// The engine that commands take when none is asked for.
-pub(crate) const DEFAULT: &str = "tuplemerge";
+pub(crate) const DEFAULT: &str = "forest";
 
 /// List the engines, what each is good for and the options it takes
 #[derive(Debug, clap::Args)]

@@ -53,7 +53,7 @@ fn masked(report: &str) -> String {
 #[test]
 fn the_embedded_example_has_the_known_report() {
     let run = run("classify").exits(0).silent();
-    assert!(run.stdout.contains(" Engine     tuplemerge by default: "));
+    assert!(run.stdout.contains(" Engine     forest by default: "));
     assert!(run.stdout.contains(" headers/s, "));
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/cli/golden/classify.txt");
     let found = masked(&run.stdout);

@@ -38,7 +38,7 @@ fn every_matching_rule_is_listed_in_order() {
     assert_eq!(report["decided"][1]["match"], "1024-65535");
     assert_eq!(report["depends_on"]["of"], 104);
     let lookup = &report["lookup"];
-    assert_eq!(lookup["engine"], "tuplemerge");
+    assert_eq!(lookup["engine"], "forest");
     let (looked, tables) = (&lookup["tables_looked_at"], &lookup["tables"]);
     assert!(looked.as_u64().unwrap() <= tables.as_u64().unwrap());
 }
@@ -65,6 +65,7 @@ fn near_misses_say_which_field_refused() {
 fn engines_agree_on_the_winner_and_show_their_tables() {
     for engine in [
         "linear",
+        "forest",
         "tss",
         "tuplemerge",
         "tuplemerge-offline",

@@ -47,7 +47,7 @@ fn engines_and_profiles_are_listed_in_every_form() {
     let engines = report["engines"].as_array().unwrap();
     assert_eq!(engines.len(), classyard::ENGINES.len());
     assert!(engines.iter().any(|engine| engine["default"] == true));
-    run("engines").exits(0).prints("tuplemerge (the default)");
+    run("engines").exits(0).prints("forest (the default)");
     let lines = run("engines --format csv").exits(0);
     assert_eq!(lines.lines().len(), engines.len() + 1);
     let report = run("profiles --format json").exits(0).json();

@@ -26,7 +26,7 @@
 //! use classyard::*;
 //!
 //! let schema = Schema::ipv4_5tuple();
-//! let engine = EngineSpec::parse("tuplemerge")?;
+//! let engine = EngineSpec::parse("forest")?;
 //! let (mut writer, table) =
 //!     Table::build(&RuleSet::new(&schema), &engine, &Limits::default(), &mut NoProgress)?;
 //!

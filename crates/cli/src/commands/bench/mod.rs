@@ -36,7 +36,7 @@ use mixed::MixedArgs;
 #[command(after_help = "\
 Examples:
   classyard bench
-  classyard bench -r acl.rules -t acl.trace -e tss,tuplemerge --format json
+  classyard bench -r acl.rules -t acl.trace -e tuplemerge,forest --format json
   classyard bench --profiles all --sizes 64k,256k -e tss,tuplemerge --updates
   classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
   classyard bench --profiles acl1,fw1,ipc1 --sizes 64k -e forest,tuplemerge --mixed
@@ -171,7 +171,7 @@ pub(crate) struct Args {
         short,
         long,
         value_delimiter = ',',
-        default_values = ["tss", "tuplemerge"],
+        default_values = ["tuplemerge", "forest"],
         value_parser = engine,
         value_name = "SPECS"
     )]
