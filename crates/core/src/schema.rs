@@ -34,7 +34,7 @@ mod layout;
 pub use layout::{KEY_WIDTHS, Part, Placement, RangeField};
 
 use layout::Layout;
-pub(crate) use layout::prefix_mask;
+pub(crate) use layout::{pack, prefix_mask};
 
 /// The most fields that a schema may have.
 pub const MAX_FIELDS: usize = 64;

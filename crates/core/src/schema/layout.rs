@@ -142,7 +142,7 @@ impl Layout {
 
 /// First-fit by decreasing width; ties keep their order, so that a layout is a
 /// function of the schema alone. Returns the placements and the words used.
-fn pack(widths: impl Iterator<Item = u32>) -> (Vec<Placement>, usize) {
+pub(crate) fn pack(widths: impl Iterator<Item = u32>) -> (Vec<Placement>, usize) {
     let widths: Vec<u32> = widths.collect();
     // (field, is the upper part, width)
     let mut parts: Vec<(usize, bool, u32)> = Vec::new();

@@ -14,9 +14,10 @@
 //!     if the word has range lanes, in lanes of 16 bits, saturating:
 //!         differs |= (value[w] - key[w]) | (key[w] - high[w])
 //! ```
-//! A lane that is no range has `high` all ones, and a matching key is never
-//! below its value there, so lanes need no selection. The first rule without a
-//! difference is the best that matches.
+//! A lane that is no range has `high` all ones, and a value without bits outside
+//! of the mask, which a matching key is never below, so lanes need no selection
+//! (whoever fills the columns sees to that: `forest/shape.rs`). The first rule
+//! without a difference is the best that matches.
 //!
 //! The tricks: (1) loads are masked, so a run of three costs what a run of
 //! eight does, and runs need no padding; (2) no branch depends on whether a key

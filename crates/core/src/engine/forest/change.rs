@@ -62,6 +62,8 @@ impl<const W: usize> Forest<W> {
             if keep == 0 {
                 self.leftover.pop();
             } else {
+                // A vector keeps room for what it holds.
+                slots.truncate(keep);
                 slots.shrink_to(keep);
             }
         }

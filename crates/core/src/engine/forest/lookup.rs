@@ -210,13 +210,6 @@ impl<const W: usize> Forest<W> {
 
     /// Improves a candidate for one key.
     pub(super) fn improve(&self, means: Means, key: &[u64; W], winner: Winner) -> Winner {
-        // The root's slots do not depend on each other: ask for all at once.
-        if means.ahead {
-            for number in self.chain(self.root) {
-                let table = &self.tables[number.index()];
-                table.ask(table.hash(key, &self.secrets));
-            }
-        }
         let mut one = OneKey::new(key, winner);
         self.visit_one(means, self.root, &mut one);
         one.winner
@@ -241,7 +234,8 @@ impl<const W: usize> Forest<W> {
                     let hits = Hits {
                         hits: &[Hit::new(slot.word(), 0)],
                         short: usize::from(slot.length()) <= SHORT,
-                        ahead: means.runs_ahead(self.runs.words()),
+                        // The run is read at once: nothing is gained before.
+                        ahead: false,
                     };
                     self.compare(means, one, hits);
                 }

@@ -3,20 +3,27 @@
 
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
-use crate::schema::{MatchKind, Part, Placement, Schema};
+use crate::schema::{MatchKind, Part, Placement, Schema, pack};
 use crate::simd::runs::RunColumns;
 
 /// The columns of a rule in a run, in order: the rank, then for each key word
 /// its value, its mask and, where the word has range lanes, the lanes' upper
-/// ends; last the schema's high words, if some range is no lane.
-///
-/// A word in which every field could be a range lane, because it is exact or a
-/// prefix, needs no mask: it is *bounds*, lower and upper ends. The ports and the
-/// protocol of five-tuples are such a word.
+/// ends; last the lower and the upper ends of odd ranges.
 ///
 /// A *range lane* is a range field of 16 bits that starts at a multiple of 16,
-/// as ports do: four of them are compared by one instruction. Others, *odd*
-/// ranges, are checked one by one where all else matches.
+/// as ports do: four of them are compared by one instruction. Other ranges are
+/// *odd*: they are checked one by one where all else matches.
+///
+/// A word with range lanes may hold other fields as well, and the comparison of
+/// lanes covers their bits too. So the value column has the lower end of a
+/// range in lanes only; of every other field it has the bits under the rule's
+/// mask and zeros elsewhere, and a matching key is never below that in any
+/// lane. The lower end of an odd range may be above a matching key in a lane
+/// (10.0.255.255 to 10.1.0.1 holds 10.1.0.0), so it has a column of its own.
+///
+/// A word in which every field has a lane of its own, and none is ternary,
+/// needs no mask: it is *bounds*, lower and upper ends. The ports and the
+/// protocol of five-tuples are such a word.
 #[derive(Clone, Debug)]
 pub(super) struct RowShape {
     lanes: u32,
@@ -26,15 +33,20 @@ pub(super) struct RowShape {
     odd: Vec<OddRange>,
     /// For each key word: the column of its value.
     values: Vec<usize>,
-    /// The column of the first high word, if there are odd ranges.
+    /// The first column of the odd ranges' lower ends, and of their upper ends.
+    lows: usize,
     highs: usize,
 }
 
 /// A range that is no lane.
 #[derive(Clone, Copy, Debug)]
 struct OddRange {
+    /// The field in a key.
     key: Placement,
+    /// The upper end in a packed rule.
     high: Placement,
+    /// Either end in the columns of odd ranges.
+    end: Placement,
 }
 
 fn is_lane(key: &Placement) -> bool {
@@ -85,12 +97,15 @@ impl RowShape {
             .iter()
             .filter(|range| is_lane(&range.key))
             .fold(0, |lanes, range| lanes | 1 << range.key.low.word);
-        let odd: Vec<OddRange> = ranges
-            .iter()
-            .filter(|range| !is_lane(&range.key))
-            .map(|range| OddRange {
+        let odd = ranges.iter().filter(|range| !is_lane(&range.key));
+        let widths = odd.clone().map(|range| schema.field(range.field).width());
+        let (ends, end_words) = pack(widths);
+        let odd: Vec<OddRange> = odd
+            .zip(ends)
+            .map(|(range, end)| OddRange {
                 key: range.key,
                 high: range.high,
+                end,
             })
             .collect();
         let mut values = Vec::with_capacity(schema.key_words());
@@ -105,18 +120,14 @@ impl RowShape {
                 (true, Some(_)) | (false, _) => 2,
             };
         }
-        let high_words = if odd.is_empty() {
-            0
-        } else {
-            schema.high_words()
-        };
         RowShape {
             lanes,
             bounds,
-            columns: next + high_words,
+            columns: next + 2 * end_words,
             odd,
             values,
-            highs: next,
+            lows: next,
+            highs: next + end_words,
         }
     }
 
@@ -135,7 +146,8 @@ impl RowShape {
         }
     }
 
-    /// A key word's value in a row.
+    /// A key word's value in a row: the bits under the mask, and the lower ends
+    /// of range lanes.
     #[inline]
     pub(super) fn value(&self, row: &[u64], word: usize) -> u64 {
         row[self.values[word]]
@@ -162,7 +174,7 @@ impl RowShape {
         let start = rows.len();
         rows.push(rule.winner().rank());
         for (word, (&value, &mask)) in rule.value().iter().zip(rule.mask()).enumerate() {
-            rows.push(value);
+            rows.push(value & mask);
             match self.bounds[word] {
                 Some(fields) => rows.push((value | !mask) & fields),
                 None => rows.push(mask),
@@ -171,15 +183,23 @@ impl RowShape {
                 rows.push(u64::MAX);
             }
         }
-        if !self.odd.is_empty() {
-            rows.extend_from_slice(rule.high());
-        }
+        rows.resize(start + self.columns, 0);
+        let row = &mut rows[start..];
         for range in rule.schema().range_fields() {
             if is_lane(&range.key) {
                 let lane = &range.key.low;
-                let word = &mut rows[start + self.high(lane.word)];
-                *word = (*word & !lane.mask()) | (range.high.low.get(rule.high()) << lane.shift);
+                let mut set = |column: usize, end: u64| {
+                    row[column] = (row[column] & !lane.mask()) | (end << lane.shift);
+                };
+                set(self.values[lane.word], lane.get(rule.value()));
+                set(self.high(lane.word), range.high.low.get(rule.high()));
             }
+        }
+        for range in &self.odd {
+            let low = range.key.get(rule.value());
+            range.end.set(&mut row[self.lows..self.highs], low);
+            let high = range.high.get(rule.high());
+            range.end.set(&mut row[self.highs..], high);
         }
     }
 
@@ -189,11 +209,7 @@ impl RowShape {
         words.extend((0..schema.key_words()).map(|word| self.value(row, word)));
         words.extend((0..schema.key_words()).map(|word| self.mask(row, word)));
         let start = words.len();
-        if self.odd.is_empty() {
-            words.resize(start + schema.high_words(), 0);
-        } else {
-            words.extend_from_slice(&row[self.highs..]);
-        }
+        words.resize(start + schema.high_words(), 0);
         for range in schema.range_fields() {
             if is_lane(&range.key) {
                 let lane = &range.key.low;
@@ -201,6 +217,12 @@ impl RowShape {
                 let high = high.get(&row[self.high(lane.word)..]);
                 range.high.set(&mut words[start..], high.into());
             }
+        }
+        for range in &self.odd {
+            let low = range.end.get(&row[self.lows..]);
+            range.key.set(&mut words, low);
+            let high = range.end.get(&row[self.highs..]);
+            range.high.set(&mut words[start..], high);
         }
         words
     }
@@ -245,17 +267,205 @@ impl RowShape {
     ) -> bool {
         let word = |column: usize| run[column * len + rule];
         let part = |part: &Part, word: u64| (word >> part.shift) & (u64::MAX >> (64 - part.width));
-        let both = |placement: &Placement, column: &dyn Fn(usize) -> usize| {
-            let low = part(&placement.low, word(column(placement.low.word)));
+        let both = |placement: &Placement, column: usize| {
+            let low = part(&placement.low, word(column + placement.low.word));
             let high = placement.high.as_ref();
-            let high = high.map_or(0, |high| part(high, word(column(high.word))));
+            let high = high.map_or(0, |high| part(high, word(column + high.word)));
             u128::from(low) | u128::from(high) << 64
         };
         self.odd.iter().all(|range| {
             let found = range.key.get(key);
-            let low = both(&range.key, &|word| self.values[word]);
-            let high = both(&range.high, &|word| self.highs + word);
+            let low = both(&range.end, self.lows);
+            let high = both(&range.end, self.highs);
             low <= found && found <= high
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::splitmix;
+    use crate::key::KeyVec;
+    use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
+    use crate::schema::{Field, low_ones};
+    use crate::simd::Isa;
+    use crate::simd::pending::OneKey;
+    use crate::simd::probe::Hit;
+    use crate::simd::runs::{self, Hits};
+    use std::sync::Arc;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            splitmix(&mut self.0) % bound
+        }
+
+        fn bits(&mut self, width: u32) -> u128 {
+            let word = |state: &mut u64| u128::from(splitmix(state));
+            (word(&mut self.0) << 64 | word(&mut self.0)) & low_ones(width)
+        }
+
+        /// A value close to a border between lanes or words, or any.
+        fn border(&mut self, width: u32) -> u128 {
+            let shifts: Vec<u32> = [8, 16, 32, 48, 64, 80, 96, 112]
+                .into_iter()
+                .filter(|&shift| shift < width)
+                .collect();
+            if shifts.is_empty() || self.below(4) == 0 {
+                return self.bits(width);
+            }
+            let shift = shifts[usize::try_from(self.below(shifts.len() as u64)).unwrap()];
+            let border = self.bits(width - shift) << shift;
+            let near = u128::from(self.below(3));
+            let value = match self.below(2) {
+                0 => border.wrapping_add(near),
+                _ => border.wrapping_sub(1 + near),
+            };
+            value & low_ones(width)
+        }
+
+        fn schema(&mut self) -> Arc<Schema> {
+            const WIDTHS: [u32; 10] = [16, 16, 16, 32, 8, 48, 24, 80, 96, 128];
+            const KINDS: [MatchKind; 6] = [
+                MatchKind::Range,
+                MatchKind::Range,
+                MatchKind::Range,
+                MatchKind::Prefix,
+                MatchKind::Exact,
+                MatchKind::Ternary,
+            ];
+            let count = 1 + self.below(5);
+            let mut pick = |count: usize| usize::try_from(self.below(count as u64)).unwrap();
+            let field = |number| {
+                let (width, kind) = (WIDTHS[pick(WIDTHS.len())], KINDS[pick(KINDS.len())]);
+                Field::new(&format!("f{number}"), width, kind)
+            };
+            Schema::new("random", (0..count).map(field).collect()).unwrap()
+        }
+
+        fn field(&mut self, field: &Field) -> FieldMatch {
+            let width = field.width();
+            if self.below(6) == 0 {
+                return FieldMatch::Any;
+            }
+            match field.kind() {
+                MatchKind::Exact => FieldMatch::Exact(self.bits(width)),
+                MatchKind::Prefix => FieldMatch::Prefix {
+                    value: self.bits(width),
+                    length: u32::try_from(self.below(u64::from(width) + 1)).unwrap(),
+                },
+                MatchKind::Range => {
+                    let (a, b) = (self.border(width), self.border(width));
+                    FieldMatch::Range {
+                        low: a.min(b),
+                        high: a.max(b),
+                    }
+                }
+                MatchKind::Ternary => FieldMatch::Ternary {
+                    value: self.bits(width),
+                    mask: self.bits(width),
+                },
+            }
+        }
+
+        /// A value that a rule's field admits, or one step beside its ends.
+        fn value(&mut self, rule: &RuleRef<'_>, id: crate::schema::FieldId) -> u128 {
+            let field = rule.schema().field(id);
+            let (low, high) = rule.ends(id);
+            let free = match rule.field(id) {
+                FieldMatch::Ternary { mask, .. } => field.max_value() & !mask,
+                _ => 0,
+            };
+            let value = match self.below(6) {
+                0 => low,
+                1 => high,
+                2 => low.saturating_sub(u128::from(self.below(8) == 0)),
+                3 => high + u128::from(self.below(8) == 0 && high < field.max_value()),
+                _ => {
+                    let inside = self.border(field.width());
+                    let spread = high - low;
+                    match spread.checked_add(1) {
+                        Some(count) => low + inside % count,
+                        None => inside,
+                    }
+                }
+            };
+            match free {
+                0 => value,
+                free => low | (self.bits(field.width()) & free),
+            }
+        }
+    }
+
+    /// What the kernels find in a run of one rule.
+    fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
+        let key: &[u64; W] = key.try_into().unwrap();
+        let mut one = OneKey::new(key, Winner::MISS);
+        let hits = Hits {
+            hits: &[Hit::new(1, 0)],
+            short: true,
+            ahead: false,
+        };
+        let columns = shape.run_columns();
+        if shape.has_odd_ranges() {
+            let accept = |run: &[u64], len, rule, key: &[u64; W]| {
+                shape.odd_ranges_accept(run, len, rule, key)
+            };
+            runs::improve::<W, true>(isa, run, columns, &mut one, hits, accept);
+        } else {
+            runs::improve::<W, false>(isa, run, columns, &mut one, hits, |_, _, _, _| true);
+        }
+        !one.winner.is_miss()
+    }
+
+    #[test]
+    fn rows_are_compared_as_their_rules_match_whatever_shares_a_word() {
+        let mut random = Random(17);
+        let (mut matches, mut misses) = (0, 0);
+        for _ in 0..3000 {
+            let schema = random.schema();
+            let shape = RowShape::new(&schema);
+            for _ in 0..4 {
+                let fields = schema.fields().iter();
+                let fields: Vec<FieldMatch> = fields.map(|field| random.field(field)).collect();
+                let id = RuleId::from_index(3);
+                let rule = Rule::new(&schema, id, Priority(7), ActionId(0), &fields).unwrap();
+                let mut row = Vec::new();
+                shape.push_row(&rule.view(), &mut row);
+                assert_eq!(row.len(), shape.columns());
+                assert_eq!(
+                    shape.unpack(&schema, &row),
+                    rule.view().words(),
+                    "{schema:?}"
+                );
+                let mut keys = KeyVec::new(&schema);
+                for _ in 0..8 {
+                    let ids = schema.field_ids();
+                    let header: Vec<u128> = ids.map(|id| random.value(&rule.view(), id)).collect();
+                    keys.push(&header).unwrap();
+                }
+                for key in keys.as_slice().iter() {
+                    let expected = rule.view().matches(key);
+                    *(if expected { &mut matches } else { &mut misses }) += 1;
+                    for isa in Isa::available() {
+                        let found = match schema.key_words() {
+                            1 => found::<1>(&shape, isa, &row, key),
+                            2 => found::<2>(&shape, isa, &row, key),
+                            3 => found::<3>(&shape, isa, &row, key),
+                            4 => found::<4>(&shape, isa, &row, key),
+                            5 => found::<5>(&shape, isa, &row, key),
+                            6 => found::<6>(&shape, isa, &row, key),
+                            8 => found::<8>(&shape, isa, &row, key),
+                            12 => found::<12>(&shape, isa, &row, key),
+                            words => unreachable!("{words} words"),
+                        };
+                        assert_eq!(found, expected, "{isa}: {} of {schema:?}", rule.view());
+                    }
+                }
+            }
+        }
+        assert!(matches > 10_000 && misses > 5000, "{matches}, {misses}");
     }
 }
