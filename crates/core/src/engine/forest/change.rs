@@ -1,6 +1,6 @@
 //! One rule comes or goes.
 
-use super::learn::{Outline, serves};
+use super::learn::{ALLOWANCE, Outline, serves};
 use super::places::Place;
 use super::runs::{MAX_RUN, Run, Runs};
 use super::table::{Bucket, Role, Slot, Table, TableNumber};
@@ -16,6 +16,9 @@ const SMALL: usize = 128;
 /// The number of rules from which that counts: fewer are as quick to scan.
 const LEAST: usize = 32;
 
+/// Words of learning in vain that each update pays off: a microsecond or so.
+const PAID_OFF: usize = 2000;
+
 /// Slots looked at with each removal while a bound is stale.
 const TIGHTENED: usize = 16;
 
@@ -30,8 +33,7 @@ impl<const W: usize> Forest<W> {
         self.shape.push_row(rule, &mut row);
         self.insert_row(&row);
         if self.len() <= SMALL && self.len() > 2 * self.learned.max(LEAST) {
-            self.relearn(&mut crate::classifier::NoProgress)
-                .expect("only an observer stops learning");
+            self.relearn_few();
         }
         self.tidy();
     }
@@ -42,8 +44,10 @@ impl<const W: usize> Forest<W> {
             runs,
             tables,
             places,
+            debt,
             ..
         } = self;
+        *debt = debt.saturating_sub(PAID_OFF);
         runs.tidy(|rank, run| {
             let id = Winner::from_rank(rank).rule().expect("a rule's rank");
             let Place { table, slot } = places.get(id).expect("rules in runs have places");
@@ -109,12 +113,17 @@ impl<const W: usize> Forest<W> {
     }
 
     /// Whether a run is so long that splitting it is worth a try. Where that
-    /// failed, the next try comes when it has doubled.
+    /// failed, the next try comes when it has doubled, and none anywhere before
+    /// the failure is paid off: a run whose length goes up and down around a
+    /// power of two would be learned on with each turn.
     fn is_to_be_split(&self, run: Run) -> bool {
         let len = usize::from(run.len);
         let most = self.settings.most;
         len >= MAX_RUN
-            || (len >= most && len.is_multiple_of(most) && (len / most).is_power_of_two())
+            || self.debt == 0
+                && len >= most
+                && len.is_multiple_of(most)
+                && (len / most).is_power_of_two()
     }
 
     /// The table of a node that a rule goes to: the first learned of those that
@@ -163,7 +172,10 @@ impl<const W: usize> Forest<W> {
         self.runs.release(run);
         self.tables[table.index()].set(slot, Slot::EMPTY);
         let members = (0..u32::try_from(rows.len()).expect("a run is short")).collect();
-        self.grow_bucket(&rows, members, table, slot, false)
+        self.allowance = Some(if self.debt == 0 { ALLOWANCE } else { 0 });
+        let bucket = self.grow_bucket(&rows, members, table, slot, false);
+        self.allowance = None;
+        bucket
     }
 
     /// Removes a rule that is there.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::adopt::{Adoption, LEARNED, RootPlan};
-use super::learn::{Cost, Learner, Level, Outline, Plan, serves};
+use super::learn::{ALLOWANCE, Cost, Learner, Level, Outline, Plan};
 use super::lookup::Means;
 use super::places::{Place, Places};
 use super::runs::{MAX_RUN, Runs};
 use super::table::{Bucket, Slot, Table, TableNumber};
 use super::tables::Tables;
 use super::{Ingredient, RowShape};
-use crate::classifier::{Progress, Stats, report};
+use crate::classifier::{NoProgress, Progress, Stats, report};
 use crate::engine::splitmix;
 use crate::error::BuildError;
 use crate::rule::{RuleId, RuleRef, Winner};
@@ -59,6 +59,12 @@ pub(super) struct Forest<const W: usize> {
     /// What the update at hand has cost beyond the usual, in steps of
     /// [`adopt`](super::adopt).
     pub(super) effort: usize,
+    /// Words that the update at hand may still read to learn; `None` while
+    /// building, when plans have bounds of their own alone.
+    pub(super) allowance: Option<usize>,
+    /// Words that updates have read in vain, to find masks where there are
+    /// none; while some are not paid off, runs grow instead of being split.
+    pub(super) debt: usize,
     /// Slots of tables that are gone, to be freed a little at a time.
     pub(super) leftover: Vec<Vec<u64>>,
 }
@@ -126,6 +132,8 @@ impl<const W: usize> Forest<W> {
             adoption: None,
             waiting: None,
             effort: 0,
+            allowance: None,
+            debt: 0,
             leftover: Vec::new(),
         }
     }
@@ -240,7 +248,8 @@ impl<const W: usize> Forest<W> {
         self.runs.reserve(total);
         let mut rest: Vec<u32> = (0..u32::try_from(total).expect("ids are 32 bits")).collect();
         report(progress, LEARNING, 0, total)?;
-        let plan = self.plan(&rows, &rest, Level::Root);
+        let level = self.allowance.map_or(Level::Root, Level::SmallRoot);
+        let plan = self.plan(&rows, &rest, level);
         self.predicted = plan.cost;
         let mut masks = plan.masks.into_iter();
         let mut turn = 0;
@@ -257,11 +266,24 @@ impl<const W: usize> Forest<W> {
         Ok(())
     }
 
-    /// The masks of a node of these rules.
-    fn plan(&self, rows: &Rows<'_>, rules: &[u32], level: Level) -> Plan<W> {
-        self.learner.plan(level, rules.len(), |index| {
+    /// The masks of a node of these rules. What that took is off the allowance.
+    fn plan(&mut self, rows: &Rows<'_>, rules: &[u32], level: Level) -> Plan<W> {
+        let plan = self.learner.plan(level, rules.len(), |index| {
             self.outline(rows.row(rules[index]))
-        })
+        });
+        if let Some(left) = &mut self.allowance {
+            *left = left.saturating_sub(plan.words);
+            if plan.masks.is_empty() {
+                self.debt += plan.words;
+            }
+        }
+        plan
+    }
+
+    /// Whether all bits of a mask are exact in a row.
+    fn row_fits(&self, row: &[u64], mask: &[u64; W]) -> bool {
+        let mut words = mask.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        words.all(|(word, bits)| bits & !self.shape.mask(row, word) == 0)
     }
 
     /// Takes the rules of a node's next table out of `rest`: those that the
@@ -275,7 +297,7 @@ impl<const W: usize> Forest<W> {
         for mask in masks {
             let (served, left): (Vec<u32>, Vec<u32>) = rest
                 .iter()
-                .partition(|&&index| serves(&self.outline(rows.row(index)), &mask));
+                .partition(|&&index| self.row_fits(rows.row(index), &mask));
             if !served.is_empty() {
                 *rest = left;
                 return (mask, served);
@@ -351,10 +373,11 @@ impl<const W: usize> Forest<W> {
             self.effort += members.len() / LEARNED;
             let mut turn = 0;
             let mut rest = members;
-            let masks = if whole {
-                Vec::new()
-            } else {
-                self.plan(rows, &rest, Level::Nested).masks
+            let masks = match self.allowance {
+                _ if whole => Vec::new(),
+                Some(0) => Vec::new(),
+                Some(words) => self.plan(rows, &rest, Level::Split(words)).masks,
+                None => self.plan(rows, &rest, Level::Nested).masks,
             };
             let mut masks = masks.into_iter();
             let (mask, served) = self.next_table(rows, &mut rest, &mut masks);
@@ -508,10 +531,26 @@ impl<const W: usize> Forest<W> {
 
     /// Learns everything anew. When the observer stops it, nothing has changed.
     pub(super) fn relearn(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        self.learn_anew(None, progress)
+    }
+
+    /// The same within an update: a forest of few rules is learned on the spot.
+    pub(super) fn relearn_few(&mut self) {
+        self.learn_anew(Some(ALLOWANCE), &mut NoProgress)
+            .expect("only an observer stops learning");
+    }
+
+    fn learn_anew(
+        &mut self,
+        allowance: Option<usize>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BuildError> {
         let mut words = Vec::with_capacity(self.len() * self.shape.columns());
         self.collect(self.root, &mut words);
         let mut fresh = Forest::new(&self.schema, self.settings);
+        fresh.allowance = allowance;
         fresh.fill_rows(&words, progress)?;
+        fresh.allowance = None;
         *self = fresh;
         Ok(())
     }

@@ -33,13 +33,16 @@
 //! # Cost
 //! For each table that was not seen before: its sampled rules and the headers
 //! that probe it are hashed once. Tables that moves do not touch come from a
-//! map; a plan is given up as soon as it costs more than a bound.
+//! map; a plan is given up as soon as it costs more than a bound. Masks are
+//! compared by the words in which they have bits, so the width of the key counts
+//! where rules are drawn and hashed. What that comes to is counted in words
+//! ([`Sample::words`], [`Model::words`]), to be bounded.
 
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
 use hashbrown::HashMap;
 
-use super::{Ends, Level, Outline, lacks};
+use super::{Ends, Level, Outline};
 use crate::engine::splitmix;
 use crate::simd::runs::SHORT;
 
@@ -89,6 +92,8 @@ pub(super) struct Sample<const W: usize> {
     pub(super) kinds: Vec<Kind<W>>,
     /// By rank, the best first.
     headers: Vec<Header<W>>,
+    /// About how many words were read to draw it.
+    pub(super) words: usize,
 }
 
 impl<const W: usize> Sample<W> {
@@ -131,11 +136,14 @@ impl<const W: usize> Sample<W> {
         }
         rules.sort_unstable_by_key(|drawn| drawn.rule.rank);
         leave_out_rare(&mut kinds, &mut rules);
-        let headers = headers_of(&rules, total as f32 / headers as f32, &mut state);
+        let mut words = 4 * W * total;
+        let step = total as f32 / headers as f32;
+        let headers = headers_of(&rules, step, &mut state, &mut words);
         Sample {
             rules,
             kinds,
             headers,
+            words,
         }
     }
 }
@@ -216,12 +224,18 @@ fn leave_out_rare<const W: usize>(kinds: &mut Vec<Kind<W>>, rules: &mut [Drawn<W
 }
 
 /// A header for every so many rules, by rank.
-fn headers_of<const W: usize>(rules: &[Drawn<W>], step: f32, state: &mut u64) -> Vec<Header<W>> {
+fn headers_of<const W: usize>(
+    rules: &[Drawn<W>],
+    step: f32,
+    state: &mut u64,
+    words: &mut usize,
+) -> Vec<Header<W>> {
     let mut due = 0.0;
     let mut headers = Vec::new();
     for (at, drawn) in rules.iter().enumerate() {
         if due <= 0.0 {
             headers.push(header(rules, at, state));
+            *words += W + at;
             due += step;
         }
         due -= drawn.weight;
@@ -235,9 +249,7 @@ fn header<const W: usize>(rules: &[Drawn<W>], at: usize, state: &mut u64) -> Hea
     let rule = &rules[at].rule;
     let key = rule.header(Ends::turn(halves(splitmix(state)).1 as usize), state);
     let matches = |rule: &Outline<W>| {
-        (0..W).fold(0, |differ, word| {
-            differ | ((rule.value[word] ^ key[word]) & rule.mask[word])
-        }) == 0
+        (0..W).all(|word| (rule.value[word] ^ key[word]) & rule.mask[word] == 0)
     };
     let better = rules[..at].iter().find(|drawn| matches(&drawn.rule));
     let winner = better.unwrap_or(&rules[at]);
@@ -290,7 +302,7 @@ impl Prices {
         };
         Prices {
             // Vectors of keys in the root, one key after the other below.
-            probe: if level == Level::Root { 3.0 } else { 45.0 },
+            probe: if level.is_root() { 3.0 } else { 45.0 },
             compare: 3.0,
             wide: 3.5,
             miss: 3.0,
@@ -393,6 +405,12 @@ pub(super) struct Model<'a, const W: usize> {
     known: HashMap<u64, Cost, foldhash::fast::FixedState>,
     /// Rules and headers looked at.
     pub(super) work: usize,
+    /// About how many words of masks and rules that took.
+    pub(super) words: usize,
+    /// The words of the masks at hand that have bits, one mask after the other,
+    /// and where each mask ends.
+    parts: Vec<(usize, u64)>,
+    ends: Vec<usize>,
 }
 
 impl<'a, const W: usize> Model<'a, W> {
@@ -407,6 +425,9 @@ impl<'a, const W: usize> Model<'a, W> {
             dealt: Vec::new(),
             known: HashMap::default(),
             work: 0,
+            words: sample.words,
+            parts: Vec::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -466,9 +487,23 @@ impl<'a, const W: usize> Model<'a, W> {
         self.dealt.clear();
         self.dealt.resize(masks.len() + 1, empty);
         self.homes.clear();
+        self.parts.clear();
+        self.ends.clear();
+        for mask in masks {
+            let parts = mask.iter().copied().enumerate();
+            self.parts.extend(parts.filter(|(_, bits)| *bits != 0));
+            self.ends.push(self.parts.len());
+        }
         for kind in &self.sample.kinds {
-            let first = masks.iter().position(|mask| lacks(&kind.mask, mask) == 0);
+            let serves = |part: &(usize, u64)| part.1 & !kind.mask[part.0] == 0;
+            let mut from = 0;
+            let first = self.ends.iter().position(|&end| {
+                let parts = &self.parts[from..end];
+                from = end;
+                parts.iter().all(serves)
+            });
             let home = first.unwrap_or(masks.len());
+            self.words += 2 * home + 2;
             let dealt = &mut self.dealt[home];
             dealt.rules += kind.rules;
             dealt.best = dealt.best.min(kind.best);
@@ -486,6 +521,7 @@ impl<'a, const W: usize> Model<'a, W> {
         second: usize,
     ) -> impl Iterator<Item = &[u64; W]> {
         self.deal(masks);
+        self.words += W * self.sample.kinds.len();
         let homes = self.homes.iter().map(|&home| home as usize);
         let kinds = self.sample.kinds.iter().zip(homes);
         kinds
@@ -526,6 +562,7 @@ impl<'a, const W: usize> Model<'a, W> {
         }
         let probing = self.probing(table);
         self.work += sample.rules.len() / 4 + rules as usize + probing;
+        self.words += sample.rules.len() + W * (rules as usize + probing);
         let Dealt { rules: all, .. } = self.dealt[table];
         let all = all as f64;
         // The bucket of a rule, in the mean over rules.

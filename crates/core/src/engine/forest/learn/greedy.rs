@@ -17,7 +17,14 @@
 //! the next mask is that of the most frequent kind.
 //!
 //! # Cost
-//! Steps are judged on a sample, of a size that bounds the work of a step.
+//! Steps are judged on a sample, of a size that bounds the work of a step. A
+//! step is bits of one field, so judging it looks at one or two words of each
+//! rule, whatever the width of the key. Of more than [`STEPS`] steps only those
+//! are judged that promise most, by the number of rules in which their bits are
+//! exact; and all masks of a plan together may take [`Work::total`] judgements.
+//! So the work is bounded for every schema, and grows with the key width only
+//! by one pass over the words of the sample for each mask.
+//!
 //! Counting is by hashing into an array; the pairs that meet there by chance are
 //! subtracted, since a sample of one rule in hundreds multiplies them by that.
 
@@ -70,10 +77,78 @@ const SCANNED: f64 = 8.0;
 /// The most masks of a plan.
 const MASKS: usize = 24;
 
+/// The most steps judged for one mask. Schemas of up to about 400 bits have no
+/// more.
+const STEPS: usize = 512;
+
+/// Rules in which bits are counted to choose these.
+const COUNTED: usize = 64;
+
+/// What a plan may cost, in rules compared with steps.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine::forest) struct Work {
+    /// For one bit of one mask: decides the size of the sample.
+    pub(super) step: usize,
+    /// For all masks: no further bit or mask is looked for once it is spent.
+    pub(super) total: usize,
+}
+
+/// Bits of one field: they lie in one word or in two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    parts: [(u8, u64); 2],
+}
+
+impl Step {
+    /// The bits of a mask that lies in at most two words.
+    fn new<const W: usize>(mask: &[u64; W]) -> Step {
+        let words = mask.iter().zip(0..).filter(|(bits, _)| **bits != 0);
+        let mut parts = [(0, 0); 2];
+        for ((&bits, word), part) in words.zip(&mut parts) {
+            *part = (word, bits);
+        }
+        Step { parts }
+    }
+
+    /// Those that are not in a mask.
+    fn without<const W: usize>(self, mask: &[u64; W]) -> Step {
+        let parts = self.parts;
+        Step {
+            parts: parts.map(|(word, bits)| (word, bits & !mask[usize::from(word)])),
+        }
+    }
+
+    fn add_to<const W: usize>(self, mask: &mut [u64; W]) {
+        for (word, bits) in self.parts {
+            mask[usize::from(word)] |= bits;
+        }
+    }
+
+    /// Whether some bit is set in a mask.
+    fn meets<const W: usize>(self, mask: &[u64; W]) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|&(word, bits)| bits & mask[usize::from(word)] != 0)
+    }
+
+    fn count(self) -> u32 {
+        self.parts.iter().map(|(_, bits)| bits.count_ones()).sum()
+    }
+
+    /// Whether all bits are exact in the rule.
+    #[inline]
+    fn serves<const W: usize>(self, rule: &Outline<W>) -> bool {
+        let [(word, bits), (other, more)] = self.parts;
+        let missing = bits & !rule.mask[usize::from(word)];
+        missing | more & !rule.mask[usize::from(other)] == 0
+    }
+}
+
 /// Chooses masks for rules of a schema.
 #[derive(Clone, Debug)]
 pub(super) struct Greedy<const W: usize> {
     steps: Vec<[u64; W]>,
+    /// The same, word by word.
+    sparse: Vec<Step>,
 }
 
 /// A rule of the sample that is still served, with a hash of its bucket.
@@ -105,7 +180,8 @@ impl<const W: usize> Greedy<W> {
                     .map(|length| bits(prefix_mask(width, length))),
             );
         }
-        Greedy { steps }
+        let sparse = steps.iter().map(Step::new).collect();
+        Greedy { steps, sparse }
     }
 
     /// Bits that may be added together: one, or the leading ones of a field.
@@ -113,37 +189,64 @@ impl<const W: usize> Greedy<W> {
         &self.steps
     }
 
-    /// Masks until few rules are left or nothing tells them apart.
-    pub(super) fn masks(&self, aim: &Aim, sample: &Sample<W>, work: usize) -> Vec<[u64; W]> {
+    /// Masks until few rules are left, nothing tells them apart or the work is
+    /// spent. Counts up how many words that took.
+    pub(super) fn masks(
+        &self,
+        aim: &Aim,
+        sample: &Sample<W>,
+        work: Work,
+        words: &mut usize,
+    ) -> Vec<[u64; W]> {
         let mut rest: Vec<Drawn<W>> = sample.rules.clone();
         let mut masks = Vec::new();
+        let mut spent = 0;
         while rest
             .iter()
             .map(|drawn| f64::from(drawn.weight))
             .sum::<f64>()
             > SCANNED
             && masks.len() < MASKS
+            && spent < work.total
         {
-            let mask = self.mask(aim, &rest, work);
+            let mask = self.mask(aim, &rest, work, &mut spent);
             let Some(mask) = mask.or_else(|| mask_of_a_kind(&rest)) else {
                 break;
             };
             rest.retain(|drawn| !serves(&drawn.rule, &mask));
             masks.push(mask);
+            *words += 2 * W * rest.len();
         }
+        // A rule compared with a step is two words of its mask and two of its value.
+        *words += 2 * spent;
         masks
     }
 
     /// A mask for some of the rules, with at least one bit; `None` when no bit
-    /// tells enough of them apart.
-    fn mask(&self, aim: &Aim, rules: &[Drawn<W>], work: usize) -> Option<[u64; W]> {
-        let most = (work / self.steps.len().max(1)).clamp(LEAST_SAMPLE, SAMPLE);
+    /// tells enough of them apart. Counts the work up.
+    fn mask(
+        &self,
+        aim: &Aim,
+        rules: &[Drawn<W>],
+        work: Work,
+        spent: &mut usize,
+    ) -> Option<[u64; W]> {
+        let most = (work.step / self.steps.len().clamp(1, STEPS)).clamp(LEAST_SAMPLE, SAMPLE);
         let (scale, sample) = alike(rules, most);
-        let mut counters = Counters::new(sample.len());
+        let steps = self.promising(&sample, spent);
+        let mut search = Search {
+            steps: &steps,
+            scale,
+            counters: Counters::new(sample.len()),
+            spent,
+            total: work.total,
+        };
+        // The first step is judged once, whatever the weight.
+        let first = search.judge_all(&sample, &[0; W]);
         let mut aim = *aim;
         let mut least = LEAST_SCORE;
         for _ in 0..=CONCESSIONS {
-            let mask = self.search(sample.clone(), scale, &aim, least, &mut counters);
+            let mask = search.mask(&first, &sample, &aim, least);
             if mask.is_some() {
                 return mask;
             }
@@ -153,59 +256,144 @@ impl<const W: usize> Greedy<W> {
         None
     }
 
-    fn search(
-        &self,
-        mut served: Vec<Served<W>>,
-        scale: f64,
+    /// The steps to judge: all, or those whose rarest bit is exact in the most
+    /// rules, less the rules that it does not tell apart. They keep their order.
+    fn promising(&self, sample: &[Served<W>], spent: &mut usize) -> Vec<Step> {
+        if self.sparse.len() <= STEPS {
+            return self.sparse.clone();
+        }
+        let stride = sample.len().div_ceil(COUNTED).max(1);
+        let sample = sample.iter().step_by(stride);
+        // As dear as this many comparisons.
+        *spent += 16 * W * sample.len() + self.sparse.len();
+        // How many rules have a bit, and how many have it set.
+        let mut counts = vec![[(0u32, 0u32); 64]; W];
+        for served in sample {
+            for (word, counts) in counts.iter_mut().enumerate() {
+                let mut exact = served.rule.mask[word];
+                while exact != 0 {
+                    let bit = exact.trailing_zeros();
+                    let (exacts, ones) = &mut counts[bit as usize];
+                    *exacts += 1;
+                    *ones += u32::from(served.rule.value[word] >> bit & 1 != 0);
+                    exact &= exact - 1;
+                }
+            }
+        }
+        let promise = |step: &Step| {
+            let (mut exacts, mut told) = (u32::MAX, 0);
+            for (word, bits) in step.parts {
+                let mut bits = bits;
+                while bits != 0 {
+                    let bit = bits.trailing_zeros();
+                    let (exact, ones) = counts[usize::from(word)][bit as usize];
+                    exacts = exacts.min(exact);
+                    told = told.max(ones.min(exact - ones));
+                    bits &= bits - 1;
+                }
+            }
+            exacts + told
+        };
+        let mut order: Vec<(std::cmp::Reverse<u32>, usize)> = (self.sparse.iter().enumerate())
+            .map(|(index, step)| (std::cmp::Reverse(promise(step)), index))
+            .collect();
+        order.select_nth_unstable(STEPS);
+        order.truncate(STEPS);
+        order.sort_unstable_by_key(|&(_, index)| index);
+        order
+            .into_iter()
+            .map(|(_, index)| self.sparse[index])
+            .collect()
+    }
+}
+
+/// What came of judging a step: the bits that it adds, the rules that are still
+/// served, and how many ordered pairs of them share a bucket.
+#[derive(Clone, Copy)]
+struct Judged {
+    add: Step,
+    count: usize,
+    pairs: u64,
+}
+
+/// The search for one mask.
+struct Search<'a> {
+    steps: &'a [Step],
+    /// Rules that each of the sample stands for.
+    scale: f64,
+    counters: Counters,
+    spent: &'a mut usize,
+    total: usize,
+}
+
+impl Search<'_> {
+    /// The mean bucket of a served rule: one with n sampled rules has about
+    /// 1 + (n - 1) × scale rules.
+    fn size(&self, pairs: u64, rules: usize) -> f64 {
+        1.0 + self.scale * pairs as f64 / rules as f64
+    }
+
+    /// Every step that tells served rules apart and leaves some.
+    fn judge_all<const W: usize>(&mut self, served: &[Served<W>], mask: &[u64; W]) -> Vec<Judged> {
+        let telling = telling_bits(served.iter().map(|served| &served.rule));
+        let mut judged = Vec::new();
+        let mut last = Step { parts: [(0, 0); 2] };
+        for step in self.steps {
+            let add = step.without(mask);
+            if !add.meets(&telling) || add == last {
+                continue;
+            }
+            last = add;
+            let (count, pairs) = judge(served, add, &mut self.counters);
+            *self.spent += served.len();
+            if count > 0 {
+                judged.push(Judged { add, count, pairs });
+            }
+        }
+        judged
+    }
+
+    /// A mask with at least one bit, if a first step scores more than `least`.
+    fn mask<const W: usize>(
+        &mut self,
+        first: &[Judged],
+        sample: &[Served<W>],
         aim: &Aim,
         least: f64,
-        counters: &mut Counters,
     ) -> Option<[u64; W]> {
-        // A bucket with n sampled rules has about 1 + (n - 1) × scale rules.
-        let size = |pairs: u64, rules: usize| 1.0 + scale * pairs as f64 / rules as f64;
+        let mut served = sample.to_vec();
         let all = served.len() as u64;
-        let mut now = size(all * all.saturating_sub(1), served.len().max(1));
+        let mut now = self.size(all * all.saturating_sub(1), served.len().max(1));
         let mut mask = [0; W];
         while now > aim.target && served.len() > 1 {
-            let telling = telling_bits(served.iter().map(|served| &served.rule));
-            let mut best = (least, [0; W], 0.0);
-            let mut last = [0; W];
-            for step in &self.steps {
-                let mut add = [0; W];
-                let mut bits = 0;
-                let mut tells = 0;
-                for word in 0..W {
-                    add[word] = step[word] & !mask[word];
-                    bits += add[word].count_ones();
-                    tells |= add[word] & telling[word];
-                }
-                if tells == 0 || add == last {
-                    continue;
-                }
-                last = add;
-                let (count, pairs) = judge(&served, &add, counters);
-                if count == 0 {
-                    continue;
-                }
-                let after = size(pairs, count);
-                let gain = (now.max(aim.target) / after.max(aim.target)).log2();
-                let loss = (served.len() as f64 / count as f64).log2();
-                let score = (gain - aim.weight * loss) / (1.0 + LENGTH * f64::from(bits));
-                if score > best.0 {
-                    best = (score, add, after);
-                }
-            }
-            let (_, add, after) = best;
-            if add == [0; W] {
+            let fresh;
+            let judged = if mask == [0; W] {
+                first
+            } else if *self.spent >= self.total {
                 break;
+            } else {
+                fresh = self.judge_all(&served, &mask);
+                &fresh
+            };
+            let mut best = (least, None);
+            for judged in judged {
+                let after = self.size(judged.pairs, judged.count);
+                let gain = (now.max(aim.target) / after.max(aim.target)).log2();
+                let loss = (served.len() as f64 / judged.count as f64).log2();
+                let bits = f64::from(judged.add.count());
+                let score = (gain - aim.weight * loss) / (1.0 + LENGTH * bits);
+                if score > best.0 {
+                    best = (score, Some((judged.add, after)));
+                }
             }
-            for (mask, add) in mask.iter_mut().zip(add) {
-                *mask |= add;
-            }
+            let (_, Some((add, after))) = best else {
+                break;
+            };
+            add.add_to(&mut mask);
             now = after;
             served.retain_mut(|served| {
-                served.bucket = bucket(served, &add);
-                serves(&served.rule, &add)
+                served.bucket = bucket(served, add);
+                add.serves(&served.rule)
             });
         }
         (mask != [0; W]).then_some(mask)
@@ -266,16 +454,12 @@ pub(super) fn telling_bits<'a, const W: usize>(
 
 /// How many rules still are served with these bits more, and how many ordered
 /// pairs of them share a bucket.
-fn judge<const W: usize>(
-    served: &[Served<W>],
-    add: &[u64; W],
-    counters: &mut Counters,
-) -> (usize, u64) {
+fn judge<const W: usize>(served: &[Served<W>], add: Step, counters: &mut Counters) -> (usize, u64) {
     counters.clear();
     let mut count = 0;
     let mut pairs = 0;
     for served in served {
-        if serves(&served.rule, add) {
+        if add.serves(&served.rule) {
             pairs += 2 * u64::from(counters.count_up(bucket(served, add)));
             count += 1;
         }
@@ -324,10 +508,9 @@ impl Counters {
 }
 
 #[inline]
-fn bucket<const W: usize>(served: &Served<W>, add: &[u64; W]) -> u64 {
-    let words = served.rule.value.iter().zip(add);
-    let mixed = words.fold(served.bucket, |hash, (value, add)| {
-        (hash ^ (value & add))
+fn bucket<const W: usize>(served: &Served<W>, add: Step) -> u64 {
+    let mixed = add.parts.iter().fold(served.bucket, |hash, (word, add)| {
+        (hash ^ (served.rule.value[usize::from(*word)] & add))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
     });

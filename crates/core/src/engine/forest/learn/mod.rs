@@ -33,7 +33,7 @@ mod search;
 
 pub(super) use cost::Cost;
 use cost::{Model, Prices, Sample};
-use greedy::{Aim, Greedy};
+use greedy::{Aim, Greedy, Work};
 
 /// A rule, as far as masks are concerned.
 #[derive(Clone, Copy, Debug)]
@@ -95,16 +95,32 @@ fn lacks<const W: usize>(mask: &[u64; W], bits: &[u64; W]) -> u64 {
 pub(super) struct Plan<const W: usize> {
     pub(super) masks: Vec<[u64; W]>,
     pub(super) cost: Cost,
+    /// About how many words were read for it.
+    pub(super) words: usize,
 }
 
-/// Which node a plan is for.
+/// Which node a plan is for, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Level {
     /// All headers go through it, so it is worth a lot of work.
     Root,
+    /// The root of a few rules, learned within an update that may read that many
+    /// words.
+    SmallRoot(usize),
     /// One of thousands.
     Nested,
+    /// Learned within an update that may read that many words.
+    Split(usize),
 }
+
+impl Level {
+    pub(super) fn is_root(self) -> bool {
+        matches!(self, Level::Root | Level::SmallRoot(_))
+    }
+}
+
+/// Words that an update may read to learn: some 0.3 milliseconds.
+pub(super) const ALLOWANCE: usize = 500_000;
 
 /// How hard to try.
 #[derive(Clone, Copy, Debug)]
@@ -117,28 +133,66 @@ pub(super) struct Effort {
     pub(super) sample: usize,
     /// Rules and headers looked at when improving, all together.
     pub(super) work: usize,
-    /// Rules compared with steps for one greedy mask.
-    pub(super) greedy: usize,
+    /// The most headers.
+    pub(super) headers: usize,
+    /// Rules compared with steps for a greedy plan.
+    pub(super) greedy: Work,
+    /// Words read, all together, before the plan is taken as it is.
+    pub(super) words: usize,
 }
 
 impl Effort {
-    pub(super) fn of(level: Level, rules: usize) -> Effort {
-        match level {
-            Level::Root => Effort {
-                starts: 3,
-                improved: 2,
-                sample: (rules / 4).clamp(2048, 1 << 14),
-                work: (1_000_000 + rules * 500).min(12_000_000),
-                // Where buckets are to be a millionth of the rules, a small
-                // sample sees no pairs at all.
-                greedy: rules.clamp(1 << 16, 1 << 19),
+    /// For so many rules of keys of so many words.
+    pub(super) fn of(level: Level, rules: usize, width: usize) -> Effort {
+        let root = Effort {
+            starts: 3,
+            improved: 2,
+            sample: (rules / 4).clamp(2048, 1 << 14),
+            work: (1_000_000 + rules * 500).min(12_000_000),
+            headers: HEADERS,
+            // Where buckets are to be a millionth of the rules, a small
+            // sample sees no pairs at all.
+            greedy: Work {
+                step: rules.clamp(1 << 16, 1 << 19),
+                total: 1 << 25,
             },
-            Level::Nested => Effort {
-                starts: 1,
-                improved: 1,
-                sample: 512,
-                work: (rules * 100).min(1_000_000),
-                greedy: 1 << 15,
+            words: 200_000_000,
+        };
+        let nested = Effort {
+            starts: 1,
+            improved: 1,
+            sample: 512,
+            work: (rules * 100).min(1_000_000),
+            headers: HEADERS,
+            greedy: Work {
+                step: 1 << 15,
+                total: (rules << 9).clamp(1 << 20, 1 << 23),
+            },
+            words: (rules * 1000).clamp(4_000_000, 50_000_000),
+        };
+        // Within an update: less of everything that is the dearer, the wider
+        // the key.
+        let share = (4096 / width).clamp(128, 512);
+        match level {
+            Level::Root => root,
+            Level::Nested => nested,
+            Level::SmallRoot(words) => Effort {
+                greedy: Work {
+                    total: words / 4,
+                    ..root.greedy
+                },
+                words,
+                ..root
+            },
+            Level::Split(words) => Effort {
+                sample: share,
+                headers: share,
+                greedy: Work {
+                    total: words / 4,
+                    ..nested.greedy
+                },
+                words,
+                ..nested
             },
         }
     }
@@ -190,7 +244,7 @@ impl<const W: usize> Learner<W> {
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
     ) -> Plan<W> {
-        self.plan_with(&Effort::of(level, rules), level, rules, outline)
+        self.plan_with(&Effort::of(level, rules, W), level, rules, outline)
     }
 
     pub(super) fn plan_with(
@@ -200,7 +254,7 @@ impl<const W: usize> Learner<W> {
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
     ) -> Plan<W> {
-        let sample = Sample::draw(rules, effort.sample, HEADERS, outline);
+        let sample = Sample::draw(rules, effort.sample, effort.headers, outline);
         let mut model = Model::new(&sample, Prices::of(level, rules, self.most));
         let mut plans: Vec<Plan<W>> = Vec::new();
         if rules <= self.most {
@@ -209,13 +263,21 @@ impl<const W: usize> Learner<W> {
             plans.push(Plan {
                 masks: Vec::new(),
                 cost,
+                words: 0,
             });
         }
         for aim in self.aims.iter().take(effort.starts) {
-            let masks = self.greedy.masks(aim, &sample, effort.greedy);
+            if !plans.is_empty() && model.words >= effort.words {
+                break;
+            }
+            let masks = (self.greedy).masks(aim, &sample, effort.greedy, &mut model.words);
             if plans.iter().all(|plan| plan.masks != masks) {
                 let cost = model.cost(&masks);
-                plans.push(Plan { masks, cost });
+                plans.push(Plan {
+                    masks,
+                    cost,
+                    words: 0,
+                });
             }
         }
         // Stable: of equal plans the first is kept.
@@ -226,12 +288,15 @@ impl<const W: usize> Learner<W> {
             None => true,
             Some(schema) => is_tuple(schema, mask),
         };
+        let steps = self.greedy.steps();
         let improved = plans
             .into_iter()
-            .map(|plan| search::improve(&mut model, self.greedy.steps(), &allowed, plan, share));
-        improved
-            .min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()))
-            .expect("there is always a first aim")
+            .map(|plan| search::improve(&mut model, steps, &allowed, plan, share, effort.words));
+        let best = improved.min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
+        Plan {
+            words: model.words,
+            ..best.expect("there is always a first aim")
+        }
     }
 }
 
@@ -338,7 +403,7 @@ mod tests {
             let rules = mixed(count);
             let learner = learner();
             for level in [Level::Root, Level::Nested] {
-                let effort = Effort::of(level, count);
+                let effort = Effort::of(level, count, 2);
                 let plan =
                     |effort: &Effort| learner.plan_with(effort, level, count, |index| rules[index]);
                 let greedy = plan(&Effort {

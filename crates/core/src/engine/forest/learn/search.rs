@@ -15,7 +15,8 @@
 //! to the tables that remain. Where the search ends, no single change helps.
 //!
 //! # Cost
-//! Bounded by the rules and headers that the model looks at.
+//! Bounded by the rules and headers that the model looks at, and by the words of
+//! masks and rules that this takes, which for wide keys are many more.
 
 use super::cost::Model;
 use super::greedy::telling_bits;
@@ -24,16 +25,19 @@ use super::{Plan, lacks};
 /// Kinds that a table tries to absorb: those of the most rules.
 const ABSORBED: usize = 8;
 
-/// Improves a plan with at most that much work, by masks that are allowed.
+/// Improves a plan by masks that are allowed, with at most that much work, until
+/// the model has read that many words in all.
 pub(super) fn improve<const W: usize>(
     model: &mut Model<'_, W>,
     steps: &[[u64; W]],
     allowed: &dyn Fn(&[u64; W]) -> bool,
     plan: Plan<W>,
     work: usize,
+    words: usize,
 ) -> Plan<W> {
     let mut search = Search {
         end: model.work.saturating_add(work),
+        words,
         model,
         steps,
         allowed,
@@ -51,8 +55,9 @@ struct Search<'a, 'b, const W: usize> {
     allowed: &'a dyn Fn(&[u64; W]) -> bool,
     plan: Plan<W>,
     changed: bool,
-    /// The model's work beyond which the search ends.
+    /// The model's work and its words beyond which the search ends.
     end: usize,
+    words: usize,
 }
 
 impl<const W: usize> Search<'_, '_, W> {
@@ -79,7 +84,7 @@ impl<const W: usize> Search<'_, '_, W> {
     }
 
     fn is_over(&self) -> bool {
-        self.model.work >= self.end
+        self.model.work >= self.end || self.model.words >= self.words
     }
 
     /// Takes the masks if they are cheaper.
@@ -92,7 +97,11 @@ impl<const W: usize> Search<'_, '_, W> {
         let Some(cost) = self.model.cost_below(&masks, bound) else {
             return false;
         };
-        self.plan = Plan { masks, cost };
+        self.plan = Plan {
+            masks,
+            cost,
+            words: 0,
+        };
         self.changed = true;
         true
     }
@@ -109,7 +118,7 @@ impl<const W: usize> Search<'_, '_, W> {
 
     fn drop_tables(&mut self) {
         let mut table = 0;
-        while table < self.plan.masks.len() {
+        while table < self.plan.masks.len() && !self.is_over() {
             let mut masks = self.plan.masks.clone();
             masks.remove(table);
             if !self.try_masks(masks) {
@@ -122,7 +131,7 @@ impl<const W: usize> Search<'_, '_, W> {
         let mut first = 0;
         while first < self.plan.masks.len() {
             let mut second = first + 1;
-            while second < self.plan.masks.len() {
+            while second < self.plan.masks.len() && !self.is_over() {
                 let masks = &self.plan.masks;
                 let both = std::array::from_fn(|word| masks[first][word] & masks[second][word]);
                 let common = self.common(first, second);
@@ -147,6 +156,9 @@ impl<const W: usize> Search<'_, '_, W> {
 
     fn reorder_tables(&mut self) {
         for from in 0..self.plan.masks.len() {
+            if self.is_over() {
+                return;
+            }
             for to in 0..self.plan.masks.len() {
                 if from != to {
                     let mut masks = self.plan.masks.clone();
@@ -161,6 +173,10 @@ impl<const W: usize> Search<'_, '_, W> {
     /// Lets tables serve a kind of rules that they do not.
     fn absorb_kinds(&mut self) {
         for table in 0..self.plan.masks.len() {
+            if self.is_over() {
+                return;
+            }
+            self.model.words += 4 * W * self.model.sample.kinds.len();
             let mask = self.plan.masks[table];
             let mut lacking: Vec<([u64; W], usize)> = Vec::new();
             for kind in &self.model.sample.kinds {
@@ -186,6 +202,10 @@ impl<const W: usize> Search<'_, '_, W> {
 
     fn add_bits(&mut self) {
         for table in 0..self.plan.masks.len() {
+            if self.is_over() {
+                return;
+            }
+            self.model.words += W * self.model.sample.rules.len() + self.steps.len();
             let common = self.common(table, table);
             if common != [u64::MAX; W] {
                 self.try_mask(table, common);
@@ -194,6 +214,9 @@ impl<const W: usize> Search<'_, '_, W> {
             let rules = self.model.sample.rules.iter().map(|drawn| &drawn.rule);
             let telling = telling_bits(rules.filter(|rule| lacks(&rule.mask, &mask) == 0));
             for step in self.steps {
+                if self.is_over() {
+                    return;
+                }
                 let mask = self.plan.masks[table];
                 let tells = (0..W).any(|word| step[word] & telling[word] & !mask[word] != 0);
                 if tells {
@@ -206,6 +229,10 @@ impl<const W: usize> Search<'_, '_, W> {
     fn remove_bits(&mut self) {
         for table in 0..self.plan.masks.len() {
             for step in self.steps {
+                if self.is_over() {
+                    return;
+                }
+                self.model.words += W;
                 let mask = self.plan.masks[table];
                 self.try_mask(table, std::array::from_fn(|word| mask[word] & !step[word]));
             }
