@@ -97,6 +97,60 @@ fn slots_are_used_again() {
     assert!(format!("{table:?}").contains("slots: 3"));
 }
 
+/// Each new reader takes a constant number of steps: were it to look at all
+/// slots, this would take minutes.
+#[test]
+fn many_readers_come_and_go() {
+    const READERS: usize = 20_000;
+    let (mut writer, table) = build(0..3, &Limits::default());
+    let mut readers: Vec<Reader> = (0..READERS).map(|_| table.reader()).collect();
+    assert_eq!(table.sides.slot_count(), READERS);
+    // Drops readers here and there, and makes as many while all others live.
+    for round in 0..20 {
+        let stay = |index: usize| !(index + round).is_multiple_of(3);
+        let mut index = 0;
+        readers.retain(|_| {
+            index += 1;
+            stay(index)
+        });
+        assert!(readers.len() < READERS * 7 / 10);
+        readers.resize_with(READERS, || table.reader());
+    }
+    // One at a time while all others live.
+    for _ in 0..READERS {
+        drop(readers.pop());
+        readers.push(table.reader());
+    }
+    assert_eq!(table.sides.slot_count(), READERS, "none was made in vain");
+    // No two readers share a slot: each is in the way by itself.
+    for which in [0, READERS / 2, READERS - 1] {
+        writer.synchronize();
+        let guard = readers[which].pin();
+        let before = writer.visible();
+        insert(&mut writer, 100).unwrap();
+        writer
+            .apply(Transaction::new().remove(RuleId::new(100).unwrap()))
+            .unwrap();
+        assert!(!writer.try_publish());
+        assert_eq!(guard.version(), before);
+        drop(guard);
+        assert!(writer.try_publish());
+    }
+    let guards: Vec<_> = readers.iter_mut().map(Reader::pin).collect();
+    let version = writer.visible();
+    assert!(guards.iter().all(|guard| guard.version() == version));
+    insert(&mut writer, 100).unwrap();
+    insert(&mut writer, 101).unwrap();
+    for guard in guards {
+        assert!(!writer.try_publish(), "a guard is left");
+        drop(guard);
+    }
+    assert!(writer.try_publish());
+    readers.clear();
+    let _one = table.reader();
+    assert_eq!(table.sides.slot_count(), READERS);
+}
+
 #[test]
 fn everything_may_be_dropped_in_any_order() {
     for order in 0..6 {

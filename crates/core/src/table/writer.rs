@@ -341,13 +341,13 @@ impl<C: Replica + ?Sized> Writer<C> {
         self.hold.begin();
     }
 
-    /// The only place where anybody waits: the writer, for readers that are in
-    /// the standby since before it was the standby.
+    /// The only place where anybody waits: the writer, for readers that have
+    /// been in the standby since before it was the standby.
     fn wait_for_standby(&mut self) {
-        let mut rounds = 0;
+        let mut attempt: u32 = 0;
         while !self.sides.standby_is_free() {
-            sync::pause(rounds);
-            rounds += 1;
+            sync::back_off(attempt);
+            attempt = attempt.saturating_add(1);
         }
     }
 
