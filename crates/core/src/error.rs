@@ -308,6 +308,30 @@ pub enum UpdateError {
     },
 }
 
+/// A transaction was not accepted by a live table's `try_apply`. Nothing was
+/// changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum TryApplyError {
+    /// The transaction is refused; trying again makes no difference.
+    #[error(transparent)]
+    Refused(#[from] UpdateError),
+    /// The writer would wait for a reader that pinned an older version; trying
+    /// again later may succeed.
+    #[error(
+        "a reader that pinned an older version is in the way: {pending} changes are pending, \
+         and with {changes} more they would exceed the limit of {limit}"
+    )]
+    WouldWait {
+        /// Changes that are accepted and not visible yet.
+        pending: usize,
+        /// Changes of the transaction.
+        changes: usize,
+        /// How many changes may be pending.
+        limit: usize,
+    },
+}
+
 impl UpdateError {
     /// The position of the change that was refused, from 0.
     #[must_use]

@@ -21,8 +21,8 @@ mod left_right;
 
 /// The shape of `table/sync.rs`, made of checked types.
 mod sync {
-    pub(super) use loom::sync::Arc;
-    pub(super) use loom::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+    pub(super) use loom::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+    pub(super) use loom::sync::{Arc, Mutex, MutexGuard};
 
     pub(super) struct Cell<T>(loom::cell::UnsafeCell<T>);
 
@@ -62,7 +62,7 @@ use left_right::{Reader, Sides, Writer};
 /// The most interruptions in one execution, unless a model says otherwise.
 const PREEMPTIONS: usize = 3;
 
-/// Tries all executions with so many interruptions; with more, if
+/// Tries all executions with up to `preemptions` interruptions; with more, if
 /// `LOOM_MAX_PREEMPTIONS` says so.
 fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
@@ -71,7 +71,7 @@ fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
     builder.check(run);
 }
 
-/// A value whose halves always agree, unless one sees half a change.
+/// A value whose halves always agree, unless a reader sees half a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Pair(usize, usize);
 
@@ -79,7 +79,7 @@ fn share() -> (Writer<Pair>, Arc<Sides<Pair>>) {
     Sides::share(Pair(0, 0), Pair(0, 0))
 }
 
-/// Makes the standby hold a value and live, if no reader is in it.
+/// Gives the standby a value and makes it live, if no reader is in it.
 fn try_publish(writer: &mut Writer<Pair>, value: usize) -> bool {
     let changed = writer.with_standby(|pair| {
         pair.0 = value;
@@ -97,7 +97,7 @@ fn publish(writer: &mut Writer<Pair>, value: usize) {
     }
 }
 
-/// Enters so many times; values are whole and never go back.
+/// Enters `times` times; values are whole and never go back.
 fn read(mut reader: Reader<Pair>, times: usize) -> usize {
     let mut last = 0;
     for _ in 0..times {
@@ -212,21 +212,58 @@ fn handles_made_and_dropped_meanwhile() {
     });
 }
 
-/// A slot's next owner is on another thread, and enters while the writer waits
-/// for the owner before.
+/// A reader is dropped and its slot is taken over while the writer swaps, with
+/// nothing but the pool's lock between the two owners. Both ways must come up:
+/// the second reader finds the slot of the first, or is earlier and adds one.
 #[test]
-fn a_slot_with_two_owners() {
+fn a_slot_taken_over_while_the_writer_swaps() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static REUSED: AtomicUsize = AtomicUsize::new(0);
+    static ADDED: AtomicUsize = AtomicUsize::new(0);
     model(PREEMPTIONS, || {
         let (mut writer, sides) = share();
         let first = Reader::new(&sides);
         let other = Arc::clone(&sides);
         let first = loom::thread::spawn(move || read(first, 1));
-        let second = loom::thread::spawn(move || read(Reader::new(&other), 1));
+        let second = loom::thread::spawn(move || read(Reader::new(&other), 2));
         for value in 1..=2 {
             publish(&mut writer, value);
         }
+        try_publish(&mut writer, 3);
         first.join().unwrap();
         second.join().unwrap();
+        match sides.slot_count() {
+            1 => &REUSED,
+            2 => &ADDED,
+            more => panic!("{more} slots for two readers"),
+        }
+        .fetch_add(1, Ordering::Relaxed);
+        assert!(try_publish(&mut writer, 4), "all have left");
+    });
+    assert!(REUSED.load(Ordering::Relaxed) > 0);
+    assert!(ADDED.load(Ordering::Relaxed) > 0);
+}
+
+/// One thread drops a reader and makes the next, again and again, while the
+/// writer swaps: one slot, whose count goes on from owner to owner.
+#[test]
+fn one_slot_with_an_owner_after_the_other() {
+    model(PREEMPTIONS, || {
+        let (mut writer, sides) = share();
+        let others = Arc::clone(&sides);
+        let thread = loom::thread::spawn(move || {
+            let mut last = 0;
+            for _ in 0..3 {
+                let seen = read(Reader::new(&others), 1);
+                assert!(seen >= last, "back from {last} to {seen}");
+                last = seen;
+            }
+        });
+        for value in 1..=3 {
+            try_publish(&mut writer, value);
+        }
+        thread.join().unwrap();
+        assert_eq!(sides.slot_count(), 1);
     });
 }
 

@@ -4,10 +4,8 @@
 //! Readers sit on threads of their own and do one thing when told, so guards
 //! are held and let go in any order; nothing happens at the same time.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use classyard::*;
 use proptest::prelude::*;
@@ -24,9 +22,9 @@ enum Step {
     ApplyRefused,
     TryPublish,
     PublishIfDue,
-    /// From now on there is a hold, or none.
-    SetHold(bool),
-    /// So many quarters of the hold pass.
+    /// From now on there is a publish interval, or none.
+    SetInterval(bool),
+    /// This many quarters of the publish interval pass.
     Wait(u32),
     Publish,
     Synchronize,
@@ -51,7 +49,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::ApplyMany),
         2 => Just(Step::TryPublish),
         2 => Just(Step::PublishIfDue),
-        1 => any::<bool>().prop_map(Step::SetHold),
+        1 => any::<bool>().prop_map(Step::SetInterval),
         4 => (1u32..9).prop_map(Step::Wait),
         1 => Just(Step::Publish),
         1 => Just(Step::Synchronize),
@@ -67,9 +65,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-const HOLD: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(10);
 
-/// With a hold, a call brings so much; the standby gets thrice that and this.
+/// With a publish interval, the standby gets three times what a call brings, and
+/// this.
 const MORE: usize = 256;
 
 /// What a side lacks, in changes and steps: at least and at most, since plans
@@ -111,7 +110,7 @@ struct Seat {
     thread: std::thread::JoinHandle<()>,
     /// The version that it has pinned.
     pinned: Option<u64>,
-    /// Holds the standby: pinned, or leaked a guard, before the last swap.
+    /// Is in the standby: pinned, or leaked a guard, before the last swap.
     in_standby: bool,
     /// The same for the live side.
     in_live: bool,
@@ -197,10 +196,10 @@ struct World {
     /// What the standby lacks, and what the live side lacks.
     owed: Owed,
     owed_next: Owed,
-    hold: Duration,
-    /// The writer's clock, in microseconds.
-    clock: Arc<AtomicU64>,
-    /// Since the last publishing.
+    interval: Duration,
+    /// What the writer is told.
+    now: Duration,
+    /// Since the last publication.
     passed: Duration,
     dice: Dice,
 }
@@ -211,10 +210,7 @@ impl World {
         let model = Model::new(40, &mut dice);
         let rules = model.rule_set();
         let built = Table::build(&rules, spec, &Limits::default(), &mut NoProgress);
-        let (mut writer, table) = built.unwrap();
-        let (start, clock) = (Instant::now(), Arc::<AtomicU64>::default());
-        let time = Arc::clone(&clock);
-        writer.set_clock(move || start + Duration::from_micros(time.load(Ordering::Relaxed)));
+        let (writer, table) = built.unwrap();
         let keys = batch(24, &mut dice);
         let oracle = linear(&rules);
         World {
@@ -229,8 +225,8 @@ impl World {
             unseen_work: false,
             owed: Owed::default(),
             owed_next: Owed::default(),
-            hold: Duration::ZERO,
-            clock,
+            interval: Duration::ZERO,
+            now: Duration::ZERO,
             passed: Duration::ZERO,
             dice,
         }
@@ -266,36 +262,42 @@ impl World {
         self.owed.add(least, most);
         self.owed_next.add(least, most);
         let budget = 3 * most + MORE;
-        if (self.owed.least <= budget) != (self.owed.most <= budget) && self.passed >= self.hold {
-            self.pass(2 * HOLD);
+        if (self.owed.least <= budget) != (self.owed.most <= budget) && self.passed >= self.interval
+        {
+            self.pass(2 * INTERVAL);
         }
     }
 
     /// What the writer has done with that.
     fn brought(&mut self, most: usize) {
-        if self.hold.is_zero() {
+        if self.interval.is_zero() {
             self.may_publish();
-        } else if !self.held() {
-            if self.passed >= 2 * self.hold {
+        } else if !self.is_blocked() {
+            if self.passed >= 2 * self.interval {
                 self.published();
                 return;
             }
             self.owed.pay(3 * most + MORE);
-            if self.owed.most == 0 && self.passed >= self.hold {
+            if self.owed.most == 0 && self.passed >= self.interval {
                 self.published();
             }
         }
     }
 
     fn pass(&mut self, time: Duration) {
-        let microseconds = u64::try_from(time.as_micros()).unwrap();
-        self.clock.fetch_add(microseconds, Ordering::Relaxed);
+        self.now += time;
         self.passed += time;
+        self.writer.set_now(self.now);
     }
 
     fn apply(&mut self, changes: &[Owned]) {
         self.bring(changes.len(), changes.len());
-        let version = self.writer.apply(&transaction(changes)).unwrap();
+        let made = transaction(changes);
+        let version = match self.dice.below(2) {
+            0 => self.writer.apply(&made).unwrap(),
+            // So little never has to wait.
+            _ => self.writer.try_apply(&made).unwrap(),
+        };
         let oracle = self.oracle.as_dynamic().unwrap();
         oracle.apply(&transaction(changes)).unwrap();
         self.expected
@@ -311,7 +313,7 @@ impl World {
         }
     }
 
-    fn held(&self) -> bool {
+    fn is_blocked(&self) -> bool {
         self.seats.iter().any(|seat| seat.in_standby)
     }
 
@@ -333,6 +335,8 @@ impl World {
                 wrong.remove(table_kit::id(0)).insert(known.view());
                 let error = self.writer.apply(&wrong).unwrap_err();
                 assert_eq!(error.change(), 1);
+                let tried = self.writer.try_apply(&wrong);
+                assert_eq!(tried, Err(TryApplyError::Refused(error)));
             }
             Step::TryPublish => {
                 let published = self.writer.try_publish();
@@ -340,25 +344,25 @@ impl World {
             }
             Step::PublishIfDue => {
                 let published = self.writer.publish_if_due();
-                let expected = if self.passed >= self.hold {
+                let expected = if self.passed >= self.interval {
                     self.may_publish()
                 } else {
-                    if !self.held() {
+                    if !self.is_blocked() {
                         self.owed.pay(MORE);
                     }
                     self.visible == self.accepted() && !self.unseen_work
                 };
                 assert_eq!(published, expected);
             }
-            Step::SetHold(there) => {
-                self.hold = if there { HOLD } else { Duration::ZERO };
-                self.writer.set_hold(self.hold);
+            Step::SetInterval(there) => {
+                self.interval = if there { INTERVAL } else { Duration::ZERO };
+                self.writer.set_publish_interval(self.interval);
                 self.passed = Duration::ZERO;
             }
-            Step::Wait(quarters) => self.pass(HOLD / 4 * quarters),
+            Step::Wait(quarters) => self.pass(INTERVAL / 4 * quarters),
             Step::Publish => {
                 // It would wait for ever where a guard is in the way.
-                if (self.visible == self.accepted() && !self.unseen_work) || !self.held() {
+                if (self.visible == self.accepted() && !self.unseen_work) || !self.is_blocked() {
                     self.writer.publish();
                     assert!(self.may_publish());
                 }
@@ -396,7 +400,7 @@ impl World {
             }
             Step::Maintain => {
                 let adopting = self.writer.drift().is_some_and(|drift| drift.adopting);
-                let works = (adopting || self.unseen_work) && !self.held();
+                let works = (adopting || self.unseen_work) && !self.is_blocked();
                 if works {
                     self.bring(0, 3);
                 }
@@ -479,7 +483,7 @@ impl World {
 
     /// Takes everything down, the readers before the writer or after it.
     fn end(self, writer_first: bool) {
-        let last = match self.held() {
+        let last = match self.is_blocked() {
             true => self.visible,
             false => self.accepted(),
         };

@@ -76,8 +76,8 @@ struct Rates {
     versions: u64,
 }
 
-/// Runs a writer that makes so many changes in a transaction, or none, beside
-/// so many readers, for [`TIME`].
+/// Runs a writer that makes `transaction` changes in a transaction, or none, beside
+/// `readers` readers, for [`TIME`].
 fn run(rules: &[Rule], transaction: usize, readers: usize) -> Rates {
     let schema = Schema::ipv4_5tuple();
     let mut set = RuleSet::new(&schema);

@@ -1,7 +1,7 @@
 //! The live table under real threads: a writer that makes random transactions,
 //! readers that look up all the while, handles that come and go.
 //!
-//! Every batch of every reader is held against `linear` at exactly the version
+//! Every batch of every reader is compared with `linear` at exactly the version
 //! that the reader pinned: readers remember the version and a digest of the
 //! answers, and afterwards all transactions are made again, one by one.
 //!
@@ -21,14 +21,13 @@ use table_kit::{Dice, Model, Owned, answers, batch, check_markers, digest, linea
 
 /// Rules in the table, about half of them at a time.
 const RULES: u32 = 120;
-/// The writer makes at least so many transactions, and goes on until the
-/// readers have looked up so many batches.
+/// The writer makes at least `TRANSACTIONS` transactions, and goes on until the
+/// readers have looked up `BATCHES` batches.
 const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 10_000 };
 const BATCHES: usize = if cfg!(miri) { 10 } else { 4000 };
 
-/// Nothing waits to be published, or for about as long as some dozen
-/// transactions take.
-const HOLDS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];
+/// Publish intervals: none, or about as long as some dozen transactions take.
+const INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];
 
 /// What a reader saw: which batch, at which version, with which answers.
 struct Seen {
@@ -48,7 +47,7 @@ struct Stage {
 }
 
 impl Stage {
-    /// Looks batches up until the writer is done, or so many.
+    /// Looks up to `most` batches up, until the writer is done.
     fn look(&self, reader: &mut Reader, most: usize, dice: &mut Dice, seen: &mut Vec<Seen>) {
         let mut scratch = Scratch::new();
         let mut last = Version::default();
@@ -99,14 +98,19 @@ fn write(
     let _ends = Ends(&stage.over);
     let mut made = Vec::new();
     let mut published: Option<Instant> = None;
+    let origin = Instant::now();
     while made.len() < TRANSACTIONS || stage.done.load(Ordering::Relaxed) < BATCHES {
         let changes = model.draw(dice);
         let (visible, start) = (writer.visible(), Instant::now());
+        writer.set_now(origin.elapsed());
         let version = writer.apply(&transaction(&changes)).unwrap();
         if writer.visible() != visible {
             let last = published.replace(start);
             let passed = last.map_or(Duration::MAX, |last| last.elapsed());
-            assert!(passed >= writer.hold(), "published after {passed:?}");
+            assert!(
+                passed >= writer.publish_interval(),
+                "published after {passed:?}"
+            );
         }
         made.push(changes);
         assert_eq!(version.transactions(), made.len() as u64);
@@ -137,13 +141,13 @@ fn write(
     made
 }
 
-fn run(spec: &EngineSpec, hold: Duration, seed: u64) -> String {
+fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
     let mut dice = Dice(seed);
     let model = Model::new(RULES, &mut dice);
     let rules = model.rule_set();
     let limits = Limits::default();
     let (mut writer, table) = Table::build(&rules, spec, &limits, &mut NoProgress).unwrap();
-    writer.set_hold(hold);
+    writer.set_publish_interval(interval);
     let learns = writer.drift().is_some();
     let stage = Stage {
         batches: (0..8).map(|_| batch(32, &mut dice)).collect(),
@@ -223,7 +227,7 @@ fn run(spec: &EngineSpec, hold: Duration, seed: u64) -> String {
     );
     let versions = verify(&rules, &made, &mut seen, &stage.batches);
     format!(
-        "{spec}, hold {hold:?}: {} transactions, {} batches at {versions} versions, {handles} handles, \
+        "{spec}, publish interval {interval:?}: {} transactions, {} batches at {versions} versions, {handles} handles, \
          {} plans adopted",
         made.len(),
         seen.len(),
@@ -231,7 +235,7 @@ fn run(spec: &EngineSpec, hold: Duration, seed: u64) -> String {
     )
 }
 
-/// Makes all transactions again and holds what was seen against `linear`;
+/// Makes all transactions again and compares what was seen with `linear`;
 /// returns how many versions were seen.
 fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[KeyVec]) -> usize {
     seen.sort_by_key(|seen| (seen.version, seen.batch));
@@ -261,8 +265,8 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
 fn readers_see_whole_transactions_of_every_engine() {
     for (seed, spec) in (1..).zip(EngineSpec::all()) {
         if spec.engine().dynamic {
-            for hold in HOLDS {
-                println!("{}", run(&spec, hold, seed));
+            for interval in INTERVALS {
+                println!("{}", run(&spec, interval, seed));
             }
         } else {
             println!("{spec}: skipped, takes no updates");
@@ -273,12 +277,12 @@ fn readers_see_whole_transactions_of_every_engine() {
 /// Rules of both parts change together, and a reader sees both or neither.
 #[test]
 fn readers_see_a_policys_parts_at_one_version() {
-    for hold in HOLDS {
-        a_policys_parts(hold);
+    for interval in INTERVALS {
+        a_policys_parts(interval);
     }
 }
 
-fn a_policys_parts(hold: Duration) {
+fn a_policys_parts(interval: Duration) {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
     let rule = |part: usize, number: u32, priority: u64| {
         let priority = Priority(u32::try_from(priority).unwrap());
@@ -301,7 +305,8 @@ fn a_policys_parts(hold: Duration) {
         .unwrap();
     let built = PolicyTable::build_policy(&policy, &spec, &Limits::default(), &mut NoProgress);
     let (mut writer, table) = built.unwrap();
-    writer.set_hold(hold);
+    writer.set_publish_interval(interval);
+    let origin = Instant::now();
     let (done, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -337,6 +342,7 @@ fn a_policys_parts(hold: Duration) {
                 PolicyChange::Remove(table_kit::id(1 - number)),
                 PolicyChange::Insert(views.collect()),
             ];
+            writer.set_now(origin.elapsed());
             let accepted = writer.apply(&changes).unwrap();
             assert_eq!((accepted.transactions(), writer.rules()), (version, 1));
             if version % 64 == 0 {

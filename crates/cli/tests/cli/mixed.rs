@@ -78,37 +78,37 @@ fn each_engine_has_a_row_for_each_rate() {
     }
 }
 
-/// With a hold, what is accepted at once is seen when it is over. The writer
-/// polls, so only a machine that stops it makes that longer.
+/// With a publish interval, what is accepted at once is seen when it is over.
+/// The writer polls, so only a machine that stops it makes that longer.
 #[test]
 fn updates_are_published_together() {
-    let rows = |hold: &str| {
+    let rows = |interval: &str| {
         let report = run(&format!(
             "bench --profiles acl1 --sizes 300 --headers 2k --changes 2k --repeat 1 \
-             --seconds 0.3 -e tuplemerge --mixed 0,1k,max {hold} --format json"
+             --seconds 0.3 -e tuplemerge --mixed 0,1k,max {interval} --format json"
         ));
         report.exits(0).json().as_array().unwrap().clone()
     };
-    let held = rows("--hold 20ms");
+    let together = rows("--publish-interval 20ms");
     let visible = |row: &Value, quantile: &str| row["visible_seconds"][quantile].as_f64().unwrap();
-    for row in &held {
+    for row in &together {
         assert_eq!(
-            (&row["wrong"], &row["hold_seconds"]),
+            (&row["wrong"], &row["publish_interval_seconds"]),
             (&0.into(), &0.02.into())
         );
     }
-    for row in &held[1..] {
-        // Half of them wait for more than a tenth of the hold.
+    for row in &together[1..] {
+        // Half of them wait for more than a tenth of the interval.
         assert!(visible(row, "p50") > 0.002, "{row}");
         assert!(visible(row, "max") >= 0.015, "{row}");
         in_order(&row["apply_seconds"]);
     }
-    let (slow, median) = (&held[1], |row: &Value| {
+    let (slow, median) = (&together[1], |row: &Value| {
         row["apply_seconds"]["p50"].as_f64().unwrap()
     });
     assert!(median(slow) < 0.002, "accepting does not wait: {slow}");
     for row in rows("") {
-        assert_eq!(row["hold_seconds"], 0.0);
+        assert_eq!(row["publish_interval_seconds"], 0.0);
     }
 }
 
@@ -155,9 +155,16 @@ fn the_other_forms_say_the_same() {
     assert!(table.lines()[0].contains("updates/s"), "{}", table.stdout);
     assert!(table.lines()[2].contains("100%"), "{}", table.stdout);
     let table = table.prints("visible: from the call of apply");
-    assert!(!table.stdout.contains("hold:"), "there is none");
-    let held = run(&format!("{measure} --hold 500us")).exits(0);
-    held.prints("hold: 0.5 ms in which accepted updates wait");
+    assert!(!table.stdout.contains("publish interval"), "there is none");
+    // The option's former name still works, and is not shown.
+    for option in ["--publish-interval", "--hold"] {
+        let together = run(&format!("{measure} {option} 500us")).exits(0);
+        together.prints("publish interval: 0.5 ms at least from one publication");
+    }
+    let help = run("bench --help")
+        .exits(0)
+        .prints("--publish-interval <TIME>");
+    assert!(!help.stdout.contains("--hold"), "{}", help.stdout);
     let csv = run(&format!("{measure} --format csv")).exits(0);
     let lines = csv.lines();
     assert_eq!(lines.len(), 3);
@@ -166,7 +173,7 @@ fn the_other_forms_say_the_same() {
         "target",
         "updates_median",
         "batch_seconds_p999",
-        "hold_seconds",
+        "publish_interval_seconds",
         "wrong",
     ] {
         assert!(columns.contains(&column), "{column} in {columns:?}");
@@ -219,9 +226,12 @@ fn what_cannot_be_measured_is_refused() {
         ("--mixed 1k --processors 1", "names no processors"),
         ("--mixed 1k --processors 1,1", "a processor each"),
         ("--mixed 1k --processors 0,999", "is not to be had"),
-        ("--mixed 1k --hold 10", "`10` is no time"),
-        ("--mixed 1k --hold 2h", "such as 500us, 10ms or 1s"),
-        ("--hold 10ms", "--mixed"),
+        ("--mixed 1k --publish-interval 10", "`10` is no time"),
+        (
+            "--mixed 1k --publish-interval 2h",
+            "such as 500us, 10ms or 1s",
+        ),
+        ("--publish-interval 10ms", "--mixed"),
         ("--transaction 5", "--mixed"),
         ("--seconds 5", "--mixed"),
     ] {

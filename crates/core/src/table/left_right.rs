@@ -3,10 +3,10 @@
 //! # Idea
 //! Readers use the *live* side. The writer changes the *standby* side, which
 //! nobody reads, then makes it the live one. The side that was live becomes the
-//! standby, and belongs to the writer as soon as the readers that were in it at
-//! that moment have left; readers that come later are in the other one. So the
-//! writer waits for a fixed set of readers, each of them at most once, and
-//! readers wait for nothing.
+//! standby. The writer may change it as soon as the readers that were in it at
+//! the swap have left; later readers enter the other side. So the writer waits
+//! for a fixed set of readers, each of them at most once, and readers wait for
+//! nothing.
 //!
 //! # Data layout
 //! ```text
@@ -14,13 +14,21 @@
 //!            ▼
 //!  sides [ 0 ][ 1 ]                [pins 6] ──▶ [pins 3] ──▶ [pins 8]
 //!          ▲    ▲                    out          in           out
-//!          │    └─ readers of now
+//!          │    └─ current readers
 //!          └────── the writer, once (slot 2, pins 3) has moved on
+//!
+//!  pool (behind a lock): the slots that no reader owns
 //! ```
-//! A reader's slot counts: odd while it is in a side, even while it is not. The
-//! writer keeps the *stragglers*: the slots that were odd after it changed
-//! `live`, with the count that it saw. A line is 128 bytes, because processors
-//! fetch pairs of 64, so readers share no line that anybody writes often.
+//! A reader's slot counts: odd while the reader is in a side, even while it is
+//! not. After a swap the writer keeps the *remaining readers*: the slots whose
+//! count was odd after it changed `live`, with the count that it saw. A line is
+//! 128 bytes, because processors fetch pairs of 64, so readers share no line
+//! that anybody writes often.
+//!
+//! A new reader takes a free slot from the pool, or adds a slot to the list
+//! when the pool is empty; a dropped reader returns its slot. Both take the
+//! pool's lock. A reused slot keeps its count and goes on counting from there.
+//! Entering, leaving and swapping never take the lock.
 //!
 //! # Lookup
 //! ```text
@@ -31,8 +39,8 @@
 //!
 //! writer, swap:   live ← standby                    release
 //!                 fence                             sequentially consistent
-//!                 stragglers ← {(slot, n) : n = slot.pins is odd}      acquire
-//! writer, free?   stragglers ← {(slot, n) : slot.pins is still n}      acquire
+//!                 remaining ← {(slot, n) : n = slot.pins is odd}       acquire
+//! writer, free?   remaining ← {(slot, n) : slot.pins is still n}       acquire
 //!                 free if there are none
 //! ```
 //! Entering and leaving have no loop: two stores, a fence and a load.
@@ -49,17 +57,26 @@
 //!    load of `live` finds `W` or something newer. It is not in `S`, unless a
 //!    newer store made `S` live again; then the load, an acquire, sees all that
 //!    the writer did to `S` before.
-//! 2. *`E`'s value*, which is odd: a straggler. The writer leaves `S` alone until
-//!    the count is another. The store that makes it another is a release, by
-//!    the reader when it leaves or when it enters again, or by the handle's next
-//!    owner, and the writer's load is an acquire: all that the reader read, it
-//!    read before the writer writes.
+//! 2. *`E`'s value*, which is odd: a remaining reader. The writer leaves `S`
+//!    alone until the count is another. The store that makes it another is a
+//!    release, by the reader when it leaves or enters again, or by the slot's
+//!    next owner, and the writer's load is an acquire. The next owner took the
+//!    slot out of the pool after the reader had put it there, and the pool's
+//!    lock orders the two. So in each case all that the reader read, it read
+//!    before the writer writes.
 //! 3. *something newer*. The reader has left, and as in 2 its reads are over.
-//!    Should the newer value be odd, the reader is a straggler once more though
-//!    it is in the other side: that costs time and nothing else.
+//!    Should the newer value be odd, the slot counts as a remaining reader once
+//!    more though its reader is in the other side: that costs time and nothing
+//!    else.
+//!
+//! This needs each slot's count to go only up, from one owner to the next as
+//! well: a new owner reads the count under the pool's lock, after the last store
+//! of the owner before.
 //!
 //! A slot that the writer does not find at all, because it was added to the list
 //! meanwhile, is case 1, with the store to the list's head in the place of `E`.
+//! Slots are added under the pool's lock, so whoever finds a slot in the list
+//! also finds all older ones.
 //!
 //! Counts wrap after 2³¹ entries on 32-bit machines, and a count that is met
 //! again is taken for a reader that never left: again only time.
@@ -67,9 +84,12 @@
 //! `tests/table_model.rs` runs these lines under a model checker.
 //!
 //! # Cost
-//! Enter and leave: one fence, about 10 ns together. Swap and the question
-//! whether the standby is free: a cache line for each slot or straggler.
-//! Memory: twice the value, 128 bytes for each handle that is alive at once.
+//! Enter and leave: one fence, about 10 ns together. A new reader, and dropping
+//! one: the lock and a constant number of steps, amortised over the growth of
+//! the pool. Swap: a cache line for each slot, so for the most readers that ever
+//! were alive at once; the question whether the standby is free: a cache line
+//! for each remaining reader. Memory: twice the value, 136 bytes for each reader
+//! of the most that ever were alive at once, 8 of them in the pool.
 //!
 //! # Where we differ from the paper, and why
 //! [RC15] readers announce themselves in one of two indicators that the writer
@@ -87,8 +107,9 @@
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
+use std::sync::PoisonError;
 
-use super::sync::{Arc, AtomicBool, AtomicPtr, AtomicUsize, Cell, Ordering, Reading, fence};
+use super::sync::{Arc, AtomicPtr, AtomicUsize, Cell, Mutex, MutexGuard, Ordering, Reading, fence};
 
 /// A value alone on its pair of cache lines.
 #[repr(align(128))]
@@ -101,12 +122,22 @@ pub(super) struct Sides<T> {
     sides: [Line<Cell<T>>; 2],
     /// The newest slot; the others hang behind it.
     slots: AtomicPtr<Slot>,
+    /// Needed to make and to drop readers, and for nothing else.
+    pool: Mutex<Pool>,
+}
+
+/// The slots that no reader owns.
+struct Pool {
+    /// Has room for every slot, so that returning one allocates nothing.
+    free: Vec<NonNull<Slot>>,
+    /// Slots in the list.
+    made: usize,
 }
 
 // SAFETY: several threads read a side at once, through `&T`, which `T: Sync`
 // allows; the writer's thread changes sides and the last owner's thread drops
 // them, which `T: Send` allows. That no side is read while it is changed is the
-// protocol's doing, argued above. Slots are atomics.
+// protocol's doing, argued above. Slots are atomics; the pool is behind a lock.
 unsafe impl<T: Send + Sync> Sync for Sides<T> {}
 // SAFETY: the sides go along with whoever owns them last; `T: Send`. The list of
 // slots is owned and used from wherever the sides are.
@@ -118,8 +149,6 @@ struct Slot {
     /// Odd while the reader is in a side. Only ever counts up, also from one
     /// owner to the next.
     pins: AtomicUsize,
-    /// Whether a reader owns the slot.
-    taken: AtomicBool,
     /// The slot behind; set before the slot is in the list, never afterwards.
     next: *mut Slot,
 }
@@ -131,11 +160,15 @@ impl<T> Sides<T> {
             live: Line(AtomicUsize::new(0)),
             sides: [Line(Cell::new(left)), Line(Cell::new(right))],
             slots: AtomicPtr::new(ptr::null_mut()),
+            pool: Mutex::new(Pool {
+                free: Vec::new(),
+                made: 0,
+            }),
         });
         let writer = Writer {
             shared: Arc::clone(&sides),
             live: 0,
-            stragglers: Vec::new(),
+            remaining: Vec::new(),
         };
         (writer, sides)
     }
@@ -155,34 +188,42 @@ impl<T> Sides<T> {
 
     /// How many slots there are: the most readers that there ever were at once.
     pub(super) fn slot_count(&self) -> usize {
-        self.slots().count()
+        self.pool().made
     }
 
-    /// A slot for a new reader: one that is free, or else a new one.
-    fn claim(&self) -> NonNull<Slot> {
-        for slot in self.slots() {
-            // SAFETY: as in `slots`; only shared references are ever made.
-            let taken = unsafe { &slot.as_ref().taken };
-            let claimed = taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed);
-            if claimed.is_ok() {
-                return slot;
-            }
+    /// The pool. No code panics while it is locked, and the pool is in order
+    /// after each statement, so poison is of no account.
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A slot for a new reader: one that is free, or else a new one. Its count,
+    /// which is even.
+    fn claim(&self) -> (NonNull<Slot>, usize) {
+        let mut pool = self.pool();
+        if let Some(slot) = pool.free.pop() {
+            // SAFETY: slots in the pool are in the list, which `self` keeps
+            // alive. The owner before stored the count before it put the slot
+            // into the pool, under the same lock.
+            let pins = unsafe { slot.as_ref() }.pins.load(Ordering::Relaxed);
+            return (slot, pins);
         }
-        let mut head = self.slots.load(Ordering::Relaxed);
+        let made = pool.made + 1;
+        // The pool is empty: room for all of them.
+        pool.free.reserve(made);
+        pool.made = made;
         let slot = Box::into_raw(Box::new(Slot {
             pins: AtomicUsize::new(0),
-            taken: AtomicBool::new(true),
-            next: head,
+            // Whoever adds slots has the lock.
+            next: self.slots.load(Ordering::Relaxed),
         }));
-        while let Err(found) =
-            self.slots
-                .compare_exchange(head, slot, Ordering::Release, Ordering::Relaxed)
-        {
-            head = found;
-            // SAFETY: the slot is not in the list yet, so nobody else has it.
-            unsafe { (*slot).next = head };
-        }
-        NonNull::new(slot).expect("boxes are not null")
+        self.slots.store(slot, Ordering::Release);
+        (NonNull::new(slot).expect("boxes are not null"), 0)
+    }
+
+    /// Takes the slot of a reader that is gone. Its count is even.
+    fn give_back(&self, slot: NonNull<Slot>) {
+        self.pool().free.push(slot);
     }
 }
 
@@ -199,13 +240,13 @@ impl<T> Drop for Sides<T> {
     }
 }
 
-/// The one that changes the value.
+/// Changes the value.
 pub(super) struct Writer<T> {
     shared: Arc<Sides<T>>,
     /// The live side; only the writer changes it.
     live: usize,
     /// Readers that may be in the standby: their slots and the counts seen.
-    stragglers: Vec<(NonNull<Slot>, usize)>,
+    remaining: Vec<(NonNull<Slot>, usize)>,
 }
 
 // SAFETY: pointers to slots stay good as long as `shared`, whichever thread
@@ -226,11 +267,11 @@ impl<T> Writer<T> {
     /// Whether no reader is in the standby, so that `with_standby` will do it.
     /// Once true it stays true until the next swap. Waits for nobody.
     pub(super) fn standby_is_free(&mut self) -> bool {
-        self.stragglers.retain(|(slot, seen)| {
+        self.remaining.retain(|(slot, seen)| {
             // SAFETY: the slot is in the list, which `shared` keeps alive.
             unsafe { slot.as_ref() }.pins.load(Ordering::Acquire) == *seen
         });
-        self.stragglers.is_empty()
+        self.remaining.is_empty()
     }
 
     /// Changes the standby, if no reader is in it any more. Waits for nobody.
@@ -250,12 +291,12 @@ impl<T> Writer<T> {
         self.live = 1 - self.live;
         self.shared.live.0.store(self.live, Ordering::Release);
         fence(Ordering::SeqCst);
-        self.stragglers.clear();
+        self.remaining.clear();
         for slot in self.shared.slots() {
             // SAFETY: the slot is in the list, which `shared` keeps alive.
             let seen = unsafe { slot.as_ref() }.pins.load(Ordering::Acquire);
             if seen % 2 == 1 {
-                self.stragglers.push((slot, seen));
+                self.remaining.push((slot, seen));
             }
         }
     }
@@ -266,7 +307,7 @@ impl<T> Writer<T> {
     }
 }
 
-/// One that reads the value, on one thread at a time.
+/// A reader of the value, used by one thread at a time.
 pub(super) struct Reader<T> {
     shared: Arc<Sides<T>>,
     slot: NonNull<Slot>,
@@ -283,13 +324,11 @@ unsafe impl<T: Send + Sync> Send for Reader<T> {}
 impl<T> Reader<T> {
     /// A reader with a slot of its own.
     pub(super) fn new(shared: &Arc<Sides<T>>) -> Reader<T> {
-        let slot = shared.claim();
+        let (slot, pins) = shared.claim();
         Reader {
             shared: Arc::clone(shared),
             slot,
-            // SAFETY: the slot is in the list, which `shared` keeps alive. The
-            // owner before left the count even, and claiming acquired it.
-            pins: unsafe { slot.as_ref() }.pins.load(Ordering::Relaxed),
+            pins,
             not_sync: PhantomData,
         }
     }
@@ -298,7 +337,8 @@ impl<T> Reader<T> {
     ///
     /// Should a guard be leaked, the writer takes the reader to be in its side
     /// until the reader enters again or is dropped, both of which need the
-    /// leaked guard's lifetime to be over.
+    /// leaked guard's lifetime to be over. Should the reader be leaked as well,
+    /// the side stays taken for good.
     #[inline]
     pub(super) fn pin(&mut self) -> Guard<'_, T> {
         // SAFETY: the slot is in the list, which `shared` keeps alive.
@@ -322,9 +362,9 @@ impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
         // SAFETY: the slot is in the list, which `shared` keeps alive.
         let slot = unsafe { self.slot.as_ref() };
-        // The count is odd still if a guard was leaked.
+        // The count is still odd if a guard was leaked.
         slot.pins.store(self.pins, Ordering::Release);
-        slot.taken.store(false, Ordering::Release);
+        self.shared.give_back(self.slot);
     }
 }
 

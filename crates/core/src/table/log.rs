@@ -26,7 +26,7 @@ pub trait Replica: Send + Sync {
     #[doc(hidden)]
     fn part_mut(&mut self, part: PartId) -> &mut dyn DynamicClassifier;
 
-    /// All changes up to here are made, and so many rules are there.
+    /// All changes up to here are made, and there are this many rules.
     #[doc(hidden)]
     fn set_rules(&mut self, rules: usize);
 
@@ -85,12 +85,12 @@ pub(super) enum Operation {
     Rebuild,
     /// Begin to arrange a part's rules as a plan says.
     Adopt(PartId, LookupPlan),
-    /// Go on with that in all parts, so many steps.
+    /// Make this many more steps of that, in all parts.
     Maintain(usize),
 }
 
-/// So many steps of what updates do besides, in all parts; says whether there
-/// are more to do.
+/// Makes steps of adopting plans in all parts; says whether there are more to
+/// make.
 fn maintain<C: Replica + ?Sized>(replica: &mut C, parts: usize, steps: usize) -> bool {
     let mut more = false;
     for part in (0..parts).map(PartId::from_index) {
@@ -208,8 +208,8 @@ impl Log {
         self.operations.retain(|entry| !plan(entry));
     }
 
-    /// Forgets everything. Keeps memory for so many changes and gives back what
-    /// is more, so that one great transaction does not stay for good.
+    /// Forgets everything. Keeps memory for `keep` changes and frees the rest, so
+    /// that one large transaction does not cost memory for good.
     pub(super) fn clear(&mut self, keep: usize) {
         if self.entries.capacity() > 2 * keep {
             let width = self.words.len() / self.entries.len().max(1);
@@ -224,8 +224,7 @@ impl Log {
         self.rewind();
     }
 
-    /// The sides have changed places: the one that is the standby now has
-    /// nothing of this.
+    /// The sides have swapped: the new standby has nothing of this.
     pub(super) fn rewind(&mut self) {
         self.place = Place::default();
     }

@@ -4,7 +4,7 @@
 //! # Semantics
 //!
 //! A [`Reader`] *pins* the table for one batch and sees the rules as they are
-//! after some number of whole transactions, its [`Version`], until it lets go.
+//! after some number of whole transactions, its [`Version`], until it unpins.
 //! Pinning takes a constant number of steps, whatever the writer and other
 //! readers do. What one reader sees never goes back.
 //!
@@ -15,9 +15,14 @@
 //! accepted is visible to whoever pins from then on. Only the writer ever
 //! waits, and only for batches that began before.
 //!
-//! A writer that changes rules all the time may let changes wait on purpose and
-//! publish them together, every few milliseconds ([`Writer::set_hold`]): each
-//! publishing leaves readers with cold caches.
+//! A writer that changes rules all the time may publish changes together, every
+//! few milliseconds ([`Writer::set_publish_interval`]): each publication leaves
+//! readers with cold caches. The library reads no clock; with an interval, the
+//! caller tells the writer the time.
+//!
+//! A reader that is leaked while it is pinned ([`Reader::pin`]) stays in the way
+//! for good. [`Writer::try_apply`] and [`Writer::try_publish`] return where
+//! [`Writer::apply`] and [`Writer::publish`] would wait.
 //!
 //! A table holds two copies of the engine and the changes that one of them
 //! lacks, at most [`MAX_PENDING`] and the last transaction's.
@@ -49,11 +54,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Learning again
+//! # Re-optimisation
 //!
-//! An engine that learns from its rules can do so [again](crate::relearn) while
-//! readers look and the writer makes transactions: on a thread of the caller's,
-//! with a reader of its own. Nobody is kept waiting.
+//! An engine that is fitted to its rules can be fitted [again](crate::relearn)
+//! while readers look up and the writer makes transactions: on a thread of the
+//! caller's, with a reader of its own. Nobody is kept waiting.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -128,10 +133,10 @@ use crate::policy::{Policy, PolicyClassifier};
 use crate::rule::Winner;
 use crate::ruleset::RuleSet;
 
-mod hold;
 mod left_right;
 mod log;
 mod policy;
+mod publish_interval;
 mod relearn;
 mod sync;
 mod writer;
@@ -144,8 +149,8 @@ pub use writer::{MAX_PENDING, PolicyWriter, Writer};
 
 use left_right::Sides;
 
-/// Which rules one sees: those of the building and so many transactions since,
-/// counted from 0 in the order in which they were accepted.
+/// A state of the rules: version *n* is the initial rules plus the first *n*
+/// transactions, in the order in which they were accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Version(u64);
 
@@ -173,8 +178,8 @@ struct Side<C: ?Sized> {
     classifier: Box<C>,
 }
 
-/// Where readers come from; as many copies as one likes, on any thread. The
-/// table lives as long as its writer, a reader or a copy of this.
+/// Makes readers. May be cloned freely and used on any thread. The table lives
+/// as long as its writer, a reader or a clone of this.
 ///
 /// A table of a [`Classifier`] unless said otherwise; [`PolicyTable`] holds the
 /// parts of a policy.
@@ -283,7 +288,9 @@ fn share<C: Replica + ?Sized>(
 
 impl<C: Replica + ?Sized> Table<C> {
     /// A reader, for one thread. Takes a slot that a dropped reader left, or
-    /// memory for one more (128 bytes).
+    /// memory for one more (136 bytes). Making and dropping readers takes a lock
+    /// for a constant number of steps, amortised, however many readers there
+    /// are; pinning never takes it.
     #[must_use]
     pub fn reader(&self) -> Reader<C> {
         Reader {
@@ -315,13 +322,19 @@ pub struct Reader<C: Replica + ?Sized = dyn Classifier> {
 }
 
 impl<C: Replica + ?Sized> Reader<C> {
-    /// Holds the table as it is now, until the guard is dropped. Never waits
-    /// and never tries again.
+    /// Pins the table as it is now, until the guard is dropped. Never waits and
+    /// never tries again.
     ///
-    /// Hold it for a batch or a few: while an old guard is held, changes stay
-    /// out of sight for everybody, and in the end the writer waits. A thread
-    /// that holds one must not call the writer where that may wait. A leaked
-    /// guard counts as held until the reader pins again or is dropped.
+    /// Keep a guard for a batch or a few: while an old guard is kept, changes
+    /// stay invisible for everybody, and in the end the writer waits. A thread
+    /// that has a guard must not call the writer where that may wait.
+    ///
+    /// A leaked guard ([`std::mem::forget`]) counts as kept until the reader
+    /// pins again or is dropped. If the reader is leaked as well, it counts as
+    /// kept for good: at most one more publication becomes visible, and
+    /// [`Writer::apply`] waits for ever when more than [`MAX_PENDING`] changes
+    /// would be pending. [`Writer::try_apply`] says so instead, and
+    /// [`Writer::try_publish`] returns `false`.
     #[inline]
     pub fn pin(&mut self) -> Guard<'_, C> {
         Guard {

@@ -1,6 +1,6 @@
 //! Transactions over a policy's parts.
 
-use crate::error::UpdateError;
+use crate::error::{TryApplyError, UpdateError};
 use crate::policy::{PartId, Plan, PolicyChange};
 
 use super::Version;
@@ -10,9 +10,16 @@ impl PolicyWriter {
     /// Accepts all changes, in order and in all parts, or refuses all: the list
     /// is one transaction. Accepted changes are visible when the version
     /// returned is; that is at once unless a reader that pinned an older
-    /// version is still there or the [hold](Self::set_hold) is not over, and
-    /// with a later call otherwise. Waits only when more than
-    /// [`MAX_PENDING`](super::MAX_PENDING) changes would stay invisible.
+    /// version is still there or the
+    /// [publish interval](Self::set_publish_interval) is not over, and with a
+    /// later call otherwise.
+    ///
+    /// Waits only when more than [`MAX_PENDING`](super::MAX_PENDING) changes
+    /// would stay invisible, for the readers that are in the way. If such a
+    /// reader was leaked together with a guard
+    /// ([`Reader::pin`](super::Reader::pin)), it waits for ever.
+    /// [`try_apply`](Self::try_apply) never waits. A change counts once for each
+    /// part where it does something.
     ///
     /// # Errors
     /// [`UpdateError`] names the change of this list that cannot be made and
@@ -25,13 +32,36 @@ impl PolicyWriter {
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<Version, UpdateError> {
         self.refuse_poisoned();
         let plan = self.plan(changes)?;
+        Ok(self.accept_plan(&plan))
+    }
+
+    /// As [`apply`](Self::apply), but where that would wait this changes nothing
+    /// and says so. Waits for nobody.
+    ///
+    /// # Errors
+    /// [`TryApplyError::Refused`] when [`apply`](Self::apply) would refuse the
+    /// changes, and [`TryApplyError::WouldWait`] when it would wait for a
+    /// reader; nothing is changed then.
+    ///
+    /// # Panics
+    /// The same as [`apply`](Self::apply).
+    pub fn try_apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<Version, TryApplyError> {
+        self.refuse_poisoned();
+        let plan = self.plan(changes)?;
+        let parts = plan.parts.iter();
+        self.check_room(parts.map(|part| part.transaction.changes().len()).sum())?;
+        Ok(self.accept_plan(&plan))
+    }
+
+    /// Accepts changes that were checked.
+    fn accept_plan(&mut self, plan: &Plan<'_>) -> Version {
         self.rules = plan.rules;
         let changes = plan.parts.iter().enumerate().flat_map(|(part, planned)| {
             let part = PartId::from_index(part);
             let changes = planned.transaction.changes().iter();
             changes.map(move |change| (part, change))
         });
-        Ok(self.accept(changes))
+        self.accept(changes)
     }
 
     /// Says whether [`apply`](Self::apply) would accept the changes.

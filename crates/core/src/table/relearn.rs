@@ -1,8 +1,8 @@
-//! Learning again beside readers and updates.
+//! Re-optimisation beside readers and updates.
 //!
-//! The notes are taken under pins of a reader, a few hundred rules with each;
-//! learning needs no pin at all. What was learned is an operation in the log:
-//! both sides begin to adopt it at the same place among the changes.
+//! A reader samples the rules, with a pin for every few hundred; computing a
+//! plan from the sample needs no pin at all. The plan is an operation in the
+//! log: both sides begin to adopt it at the same place among the changes.
 
 use crate::classifier::Progress;
 use crate::error::BuildError;
@@ -13,12 +13,12 @@ use super::log::{Operation, Replica, dynamic};
 use super::{PolicyWriter, Reader, Writer};
 
 impl<C: Replica + ?Sized> Writer<C> {
-    /// Goes on with what updates do besides, in times when none come: so many
-    /// steps of adopting plans, each about that of moving a rule, on the side
-    /// that nobody reads, which then becomes the live one, at the end of a
-    /// [hold](Self::set_hold) if there is one. Does nothing while a reader is in
-    /// the way. Says whether there is more to do; a thread that holds a guard
-    /// must not wait for that.
+    /// For times without updates: makes up to `steps` steps of adopting plans,
+    /// each about the work of moving a rule, on the side that nobody reads. That
+    /// side then becomes the live one, at the end of the
+    /// [publish interval](Self::set_publish_interval) if there is one. Does
+    /// nothing while a reader is in the way. Says whether there is more to do; a
+    /// thread that holds a guard must not wait for that.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -29,7 +29,7 @@ impl<C: Replica + ?Sized> Writer<C> {
         }
         if self.sides.standby_is_free() {
             self.new.push_operation(Operation::Maintain(steps));
-            self.advance(steps);
+            self.proceed(steps);
         }
         self.is_unfinished()
     }
@@ -53,7 +53,7 @@ impl<C: Replica + ?Sized> Writer<C> {
         }
         let operation = Operation::Adopt(part, plan.clone());
         self.new.push_operation(operation);
-        self.advance(1);
+        self.proceed(1);
         true
     }
 }
@@ -126,10 +126,10 @@ impl Reader {
         dynamic(&*self.pin(), PartId::FIRST).drift()
     }
 
-    /// Learns from the rules, on this thread: takes notes, with a pin for every
-    /// few hundred rules, then learns without one, for about as long as building
-    /// the engine takes. `None` for engines that do not learn. The writer
-    /// [adopts](Writer::adopt) what comes of it.
+    /// Computes a plan fitted to the current rules, on this thread: samples them,
+    /// with a pin for every few hundred rules, then computes without a pin, for
+    /// about as long as building the engine takes. `None` for engines that do
+    /// not learn. The writer [adopts](Writer::adopt) the plan.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] when the observer asks to stop.
@@ -149,7 +149,8 @@ impl Reader<PolicyClassifier> {
         dynamic(&*self.pin(), part).drift()
     }
 
-    /// Learns from a part's rules, on this thread; see [`Reader::learn`].
+    /// Computes a plan fitted to a part's current rules, on this thread; see
+    /// [`Reader::learn`].
     ///
     /// # Errors
     /// [`BuildError::Stopped`] when the observer asks to stop.

@@ -4,8 +4,8 @@
 //! same shape made of checked types; so the code under test is the code that
 //! runs.
 
-pub(super) use std::sync::Arc;
-pub(super) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering, fence};
+pub(super) use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering, fence};
+pub(super) use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A value that is reached through pointers. An access lasts as long as the
 /// `Reading` or `Writing` that stands for it, which is what the model checker
@@ -46,13 +46,14 @@ impl<T> Writing<T> {
     }
 }
 
-/// Lets time pass while the writer waits for a reader, for the so-manyth time
-/// in a row: a batch is over within microseconds; a reader that was interrupted
-/// needs the processor; and one that holds its guard for long should not cost a
-/// whole processor.
-pub(super) fn pause(rounds: u32) {
-    match rounds {
-        0..8 => (0..1 << rounds).for_each(|_| std::hint::spin_loop()),
+/// Backs off while the writer waits for a reader; `attempt` counts consecutive
+/// tries, from 0. Spins at first, since a batch is over within microseconds;
+/// then yields, since an interrupted reader needs the processor; then sleeps for
+/// 100 µs, since a guard that is held for long should not cost a whole
+/// processor.
+pub(super) fn back_off(attempt: u32) {
+    match attempt {
+        0..8 => (0..1 << attempt).for_each(|_| std::hint::spin_loop()),
         8..512 => std::thread::yield_now(),
         _ => std::thread::sleep(std::time::Duration::from_micros(100)),
     }

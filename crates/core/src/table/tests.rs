@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::*;
 use crate::classifier::{DynamicClassifier, LookupTrace, NoProgress, Stats};
-use crate::error::UpdateError;
+use crate::error::{TryApplyError, UpdateError};
 use crate::policy::{PartId, PolicyChange};
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
 
-mod hold;
+mod leaks;
+mod publish_interval;
 
 fn spec() -> EngineSpec {
     EngineSpec::parse("tuplemerge").unwrap()
@@ -95,6 +96,60 @@ fn slots_are_used_again() {
     }
     assert_eq!(table.sides.slot_count(), 3);
     assert!(format!("{table:?}").contains("slots: 3"));
+}
+
+/// Each new reader takes a constant number of steps: were it to look at all
+/// slots, this would take minutes.
+#[test]
+fn many_readers_come_and_go() {
+    const READERS: usize = 20_000;
+    let (mut writer, table) = build(0..3, &Limits::default());
+    let mut readers: Vec<Reader> = (0..READERS).map(|_| table.reader()).collect();
+    assert_eq!(table.sides.slot_count(), READERS);
+    // Drops readers here and there, and makes as many while all others live.
+    for round in 0..20 {
+        let stay = |index: usize| !(index + round).is_multiple_of(3);
+        let mut index = 0;
+        readers.retain(|_| {
+            index += 1;
+            stay(index)
+        });
+        assert!(readers.len() < READERS * 7 / 10);
+        readers.resize_with(READERS, || table.reader());
+    }
+    // One at a time while all others live.
+    for _ in 0..READERS {
+        drop(readers.pop());
+        readers.push(table.reader());
+    }
+    assert_eq!(table.sides.slot_count(), READERS, "none was made in vain");
+    // No two readers share a slot: each is in the way by itself.
+    for which in [0, READERS / 2, READERS - 1] {
+        writer.synchronize();
+        let guard = readers[which].pin();
+        let before = writer.visible();
+        insert(&mut writer, 100).unwrap();
+        writer
+            .apply(Transaction::new().remove(RuleId::new(100).unwrap()))
+            .unwrap();
+        assert!(!writer.try_publish());
+        assert_eq!(guard.version(), before);
+        drop(guard);
+        assert!(writer.try_publish());
+    }
+    let guards: Vec<_> = readers.iter_mut().map(Reader::pin).collect();
+    let version = writer.visible();
+    assert!(guards.iter().all(|guard| guard.version() == version));
+    insert(&mut writer, 100).unwrap();
+    insert(&mut writer, 101).unwrap();
+    for guard in guards {
+        assert!(!writer.try_publish(), "a guard is left");
+        drop(guard);
+    }
+    assert!(writer.try_publish());
+    readers.clear();
+    let _one = table.reader();
+    assert_eq!(table.sides.slot_count(), READERS);
 }
 
 #[test]
@@ -400,15 +455,15 @@ fn static_engines_are_refused() {
 }
 
 /// A policy's table refuses and accepts exactly what the policy's classifier
-/// does, also for what is not visible yet, with a hold as without.
+/// does, also for what is not visible yet, with a publish interval as without.
 #[test]
 fn a_policys_table_agrees_with_the_policys_classifier() {
-    for hold in [Duration::ZERO, Duration::MAX] {
-        a_policys_table_with(hold);
+    for interval in [Duration::ZERO, Duration::MAX] {
+        a_policys_table_with(interval);
     }
 }
 
-fn a_policys_table_with(hold: Duration) {
+fn a_policys_table_with(interval: Duration) {
     let schemas = [Schema::ipv4_5tuple(), Schema::ipv6_5tuple()];
     let limits = Limits {
         rules: 5,
@@ -418,7 +473,7 @@ fn a_policys_table_with(hold: Duration) {
     let mut direct = policy.build(&spec(), &limits, &mut NoProgress).unwrap();
     let (mut writer, table) =
         PolicyTable::build_policy(&policy, &spec(), &limits, &mut NoProgress).unwrap();
-    writer.set_hold(hold);
+    writer.set_publish_interval(interval);
     let mut readers = [table.reader(), table.reader()];
     let mut state = 7u32;
     let mut roll = |bound: u32| {
@@ -456,7 +511,13 @@ fn a_policys_table_with(hold: Duration) {
                 .collect();
             let before = writer.accepted();
             let checked = writer.check(&changes);
-            let applied = writer.apply(&changes);
+            let applied = match roll(2) {
+                0 => writer.apply(&changes),
+                _ => writer.try_apply(&changes).map_err(|error| match error {
+                    TryApplyError::Refused(error) => error,
+                    TryApplyError::WouldWait { .. } => panic!("{error}"),
+                }),
+            };
             let expected = direct.apply(&changes);
             assert_eq!(checked, expected);
             assert_eq!(applied.clone().map(drop), expected);

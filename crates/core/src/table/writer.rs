@@ -2,35 +2,36 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::classifier::{Classifier, Limits, NoProgress, Progress};
-use crate::error::{BuildError, UpdateError};
+use crate::error::{BuildError, TryApplyError, UpdateError};
 use crate::policy::{PartId, PolicyClassifier};
 use crate::rule::RuleId;
 use crate::schema::Schema;
 use crate::transaction::{Change, Transaction};
 
-use super::hold::Hold;
 use super::log::{Log, Operation, Overlay, Replica, dynamic};
+use super::publish_interval::PublishInterval;
 use super::{Side, Table, Version, left_right, sync};
 
 /// The most changes that are accepted and not yet visible when
-/// [`Writer::apply`] returns; where there would be more, the writer waits for
-/// the readers in its way. Room for what a writer does in 20 ms at 3 million
-/// changes a second, several time slices of a reader that was interrupted in
-/// mid-batch; 4 MB of IPv4 rules.
+/// [`Writer::apply`] returns. Where there would be more, the writer waits for
+/// the readers in its way, and [`Writer::try_apply`] does nothing. Room for what
+/// a writer does in 20 ms at 3 million changes a second, several time slices of
+/// a reader that was interrupted in mid-batch; 4 MB of IPv4 rules.
 pub const MAX_PENDING: usize = 65_536;
 
-/// With a hold, a call replays on the standby so many times the changes that it
-/// brings, and so many more, at most. Two times is what must be, once on each
-/// side; the third makes good the time in which a reader was in the standby.
-/// The constant is 0.1 to 0.2 ms of `forest`'s, and lets calls with few changes
-/// catch up with one that had many.
+/// With a publish interval, a call that brings *n* changes replays at most
+/// `CATCH_UP_TIMES` × *n* + `CATCH_UP_MORE` changes on the standby. Two times
+/// *n* is the work itself, once on each side; the third makes up for the time in
+/// which a reader was in the standby. The constant is 0.1 to 0.2 ms of
+/// `forest`'s work, and lets calls with few changes catch up with one that had
+/// many.
 const CATCH_UP_TIMES: usize = 3;
 const CATCH_UP_MORE: usize = 256;
 
-/// The one that changes a table's rules.
+/// Changes a table's rules. A table has one writer.
 ///
 /// Dropping it makes accepted changes visible if no reader is in the way; call
 /// [`publish`](Self::publish) before, to be sure. Readers go on with the last
@@ -50,8 +51,8 @@ pub struct Writer<C: Replica + ?Sized = dyn Classifier> {
     accepted: Version,
     /// The live side's version.
     visible: Version,
-    /// How often the sides may change places.
-    hold: Hold,
+    /// How often the sides may swap.
+    interval: PublishInterval,
     /// Rules there are after everything accepted.
     pub(super) rules: usize,
     /// Memory for replaying.
@@ -61,15 +62,20 @@ pub struct Writer<C: Replica + ?Sized = dyn Classifier> {
     poisoned: bool,
 }
 
-/// The one that changes a policy's rules beside readers.
+/// Changes a policy's rules beside readers.
 pub type PolicyWriter = Writer<PolicyClassifier>;
 
 impl Writer {
     /// Accepts all of a transaction's changes, in order, or refuses all.
     /// Accepted changes are visible when the version returned is; that is at
     /// once unless a reader that pinned an older version is still there or the
-    /// [hold](Self::set_hold) is not over, and with a later call otherwise.
-    /// Waits only when more than [`MAX_PENDING`] changes would stay invisible.
+    /// [publish interval](Self::set_publish_interval) is not over, and with a
+    /// later call otherwise.
+    ///
+    /// Waits only when more than [`MAX_PENDING`] changes would stay invisible,
+    /// for the readers that are in the way. If such a reader was leaked together
+    /// with a guard ([`Reader::pin`](super::Reader::pin)), it waits for ever.
+    /// [`try_apply`](Self::try_apply) never waits.
     ///
     /// # Errors
     /// [`UpdateError`] names the change that cannot be made and why; nothing is
@@ -80,6 +86,28 @@ impl Writer {
     pub fn apply(&mut self, transaction: &Transaction<'_>) -> Result<Version, UpdateError> {
         self.refuse_poisoned();
         self.check(transaction)?;
+        Ok(self.accept_checked(transaction))
+    }
+
+    /// As [`apply`](Self::apply), but where that would wait this changes nothing
+    /// and says so. Waits for nobody.
+    ///
+    /// # Errors
+    /// [`TryApplyError::Refused`] when [`apply`](Self::apply) would refuse the
+    /// transaction, and [`TryApplyError::WouldWait`] when it would wait for a
+    /// reader; nothing is changed then.
+    ///
+    /// # Panics
+    /// When the table is [poisoned](Self::is_poisoned).
+    pub fn try_apply(&mut self, transaction: &Transaction<'_>) -> Result<Version, TryApplyError> {
+        self.refuse_poisoned();
+        self.check(transaction)?;
+        self.check_room(transaction.changes().len())?;
+        Ok(self.accept_checked(transaction))
+    }
+
+    /// Accepts a transaction that was checked.
+    fn accept_checked(&mut self, transaction: &Transaction<'_>) -> Version {
         for change in transaction.changes() {
             match change {
                 Change::Insert(_) => self.rules += 1,
@@ -88,7 +116,7 @@ impl Writer {
             }
         }
         let changes = transaction.changes().iter();
-        Ok(self.accept(changes.map(|change| (PartId::FIRST, change))))
+        self.accept(changes.map(|change| (PartId::FIRST, change)))
     }
 
     /// Says whether [`apply`](Self::apply) would accept the transaction.
@@ -122,7 +150,7 @@ impl<C: Replica + ?Sized> Writer<C> {
             overlay: Overlay::default(),
             accepted: Version::default(),
             visible: Version::default(),
-            hold: Hold::default(),
+            interval: PublishInterval::default(),
             rules,
             memory: Transaction::new(),
             poisoned: false,
@@ -131,7 +159,9 @@ impl<C: Replica + ?Sized> Writer<C> {
 
     /// Makes everything accepted visible to whoever pins once this returns;
     /// returns its version, the newest. Waits for readers that pinned before
-    /// the last changes became visible, if they are in the way.
+    /// the last changes became visible, if they are in the way, and for ever if
+    /// one of them was leaked together with a guard;
+    /// [`try_publish`](Self::try_publish) never waits.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -143,8 +173,8 @@ impl<C: Replica + ?Sized> Writer<C> {
     }
 
     /// Makes everything accepted visible, unless a reader is in the way; says
-    /// whether everything accepted is visible now. Waits for nobody, and for no
-    /// [hold](Self::set_hold).
+    /// whether everything accepted is visible now. Waits for nobody, and ignores
+    /// the [publish interval](Self::set_publish_interval).
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -161,17 +191,17 @@ impl<C: Replica + ?Sized> Writer<C> {
         true
     }
 
-    /// What a writer calls that has nothing else to do: as
-    /// [`try_publish`](Self::try_publish) once the [hold](Self::set_hold) is
-    /// over; before, it prepares what will be published then, a little with
-    /// each call. Says whether everything accepted is visible now. Waits for
-    /// nobody.
+    /// For a writer that has nothing else to do. Once the
+    /// [publish interval](Self::set_publish_interval) is over, the same as
+    /// [`try_publish`](Self::try_publish); before, prepares up to 256 of the
+    /// changes that will be published then. Says whether everything accepted is
+    /// visible now. Waits for nobody.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
     pub fn publish_if_due(&mut self) -> bool {
         self.refuse_poisoned();
-        if self.hold.is_over() {
+        if self.interval.is_over() {
             return self.try_publish();
         }
         if self.sides.standby_is_free() {
@@ -180,62 +210,88 @@ impl<C: Replica + ?Sized> Writer<C> {
         self.is_published()
     }
 
-    /// Lets accepted changes wait to be published together, until `hold` has
-    /// passed since changes were last published; twice that where many have
-    /// gathered. Zero, the default, publishes with each call where no reader is
-    /// in the way.
+    /// Sets the publish interval, the least time from one publication to the
+    /// next. Accepted changes wait to be published together until it is over, or
+    /// until twice that where many have gathered. Zero, the default, publishes
+    /// with each call where no reader is in the way. The interval begins now,
+    /// and again with each publication.
     ///
-    /// What is published is in no reader's caches: after each time, lookups are
-    /// slower for a while. Where changes come all the time, a hold of some
-    /// milliseconds makes that rare.
+    /// A reader's caches hold nothing of what is newly published: after each
+    /// publication, lookups are slower for a while. Where changes come all the
+    /// time, an interval of some milliseconds makes that rare.
+    ///
+    /// The library reads no clock. With an interval, tell the writer the time
+    /// with [`set_now`](Self::set_now) before each call; an interval during
+    /// which it is not told is never over.
     ///
     /// Only calls publish. A writer that may have nothing to do for long calls
     /// [`publish_if_due`](Self::publish_if_due) now and then, or
     /// [`publish`](Self::publish) before. The first change after a quiet time
-    /// is not held up: the hold is over by then. [`publish`](Self::publish),
-    /// [`try_publish`](Self::try_publish), [`synchronize`](Self::synchronize)
-    /// and [`rebuild`](Self::rebuild) mind no hold, nor does
-    /// [`apply`](Self::apply) where more than [`MAX_PENDING`] changes would
-    /// wait.
+    /// does not wait, since the interval is over by then.
+    /// [`publish`](Self::publish), [`try_publish`](Self::try_publish),
+    /// [`synchronize`](Self::synchronize) and [`rebuild`](Self::rebuild) ignore
+    /// the interval. So does [`apply`](Self::apply) where more than
+    /// [`MAX_PENDING`] changes would wait.
     ///
-    /// The work is spread over the calls made meanwhile: until twice the hold
-    /// has passed, one that brings *n* changes makes at most 3 *n* + 256 on the
-    /// side that nobody reads, of its own and of what was left.
-    pub fn set_hold(&mut self, hold: Duration) {
-        self.hold.set(hold);
+    /// The work is spread over the calls made meanwhile: until twice the
+    /// interval has passed, a call that brings *n* changes makes at most
+    /// 3 *n* + 256 changes on the side that nobody reads, its own and older
+    /// ones.
+    ///
+    /// ```
+    /// use std::time::{Duration, Instant};
+    /// use classyard::*;
+    ///
+    /// # let schema = Schema::ipv4_5tuple();
+    /// # let engine = EngineSpec::parse("tuplemerge")?;
+    /// # let (rules, limits) = (RuleSet::new(&schema), Limits::default());
+    /// let (mut writer, _table) = Table::build(&rules, &engine, &limits, &mut NoProgress)?;
+    /// let start = Instant::now();
+    /// writer.set_publish_interval(Duration::from_millis(10));
+    /// # let changes = Transaction::new();
+    /// // For each transaction:
+    /// writer.set_now(start.elapsed());
+    /// writer.apply(&changes)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn set_publish_interval(&mut self, interval: Duration) {
+        self.interval.set(interval);
     }
 
-    /// How long accepted changes wait to be published together.
+    /// The publish interval; zero for none.
     #[must_use]
-    pub fn hold(&self) -> Duration {
-        self.hold.get()
+    pub fn publish_interval(&self) -> Duration {
+        self.interval.get()
     }
 
-    /// Takes the time from elsewhere, such as a test that makes it pass.
-    #[doc(hidden)]
-    pub fn set_clock(&mut self, clock: impl Fn() -> Instant + Send + Sync + 'static) {
-        self.hold.set_clock(Box::new(clock));
+    /// Tells the writer the time, for the
+    /// [publish interval](Self::set_publish_interval): how long ago a moment is
+    /// that the caller chose once for all calls. Time that is told to go back
+    /// stands still. All later calls use it; where there is no interval, it is
+    /// not needed.
+    pub fn set_now(&mut self, now: Duration) {
+        self.interval.set_now(now);
     }
 
-    /// Goes on with the standby after a call that brought so many changes, or
+    /// Replays on the standby after a call that brought that many changes, or
     /// steps of other work, and publishes if it is time. Says whether everything
     /// accepted is visible. Waits for nobody.
-    pub(super) fn advance(&mut self, brought: usize) -> bool {
-        if self.hold.get().is_zero() {
+    pub(super) fn proceed(&mut self, brought: usize) -> bool {
+        if self.interval.get().is_zero() {
             return self.try_publish();
         }
         if !self.sides.standby_is_free() {
             return false;
         }
-        let passed = self.hold.passed();
-        let budget = match passed >= self.hold.get().saturating_mul(2) {
+        let passed = self.interval.passed();
+        let budget = match passed >= self.interval.get().saturating_mul(2) {
             true => usize::MAX,
             false => brought
                 .saturating_mul(CATCH_UP_TIMES)
                 .saturating_add(CATCH_UP_MORE),
         };
         let done = self.catch_up(budget);
-        if done && passed >= self.hold.get() {
+        if done && self.interval.is_over() {
             self.swap();
             return true;
         }
@@ -338,17 +394,34 @@ impl<C: Replica + ?Sized> Writer<C> {
         std::mem::swap(&mut self.old, &mut self.new);
         self.old.rewind();
         self.visible = self.accepted;
-        self.hold.begin();
+        self.interval.begin();
     }
 
-    /// The only place where anybody waits: the writer, for readers that are in
-    /// the standby since before it was the standby.
+    /// The only place where anybody waits: the writer, for readers that have
+    /// been in the standby since before it was the standby.
     fn wait_for_standby(&mut self) {
-        let mut rounds = 0;
+        let mut attempt: u32 = 0;
         while !self.sides.standby_is_free() {
-            sync::pause(rounds);
-            rounds += 1;
+            sync::back_off(attempt);
+            attempt = attempt.saturating_add(1);
         }
+    }
+
+    /// Whether that many changes more can be accepted without waiting.
+    ///
+    /// # Errors
+    /// [`TryApplyError::WouldWait`] when they cannot.
+    pub(super) fn check_room(&mut self, changes: usize) -> Result<(), TryApplyError> {
+        let pending = self.new.len();
+        // A standby that is free stays so until this writer swaps.
+        if pending.saturating_add(changes) <= MAX_PENDING || self.sides.standby_is_free() {
+            return Ok(());
+        }
+        Err(TryApplyError::WouldWait {
+            pending,
+            changes,
+            limit: MAX_PENDING,
+        })
     }
 
     /// Takes the changes of one transaction in, which were checked.
@@ -361,7 +434,7 @@ impl<C: Replica + ?Sized> Writer<C> {
             self.new.push(part, change);
         }
         self.accepted = self.accepted.next();
-        if !self.advance(self.new.len() - from) {
+        if !self.proceed(self.new.len() - from) {
             self.overlay.record(&self.new, from);
             if self.new.len() > MAX_PENDING {
                 self.publish();

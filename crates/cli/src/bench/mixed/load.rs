@@ -6,7 +6,7 @@
 //!   ──────────────── both begin ────────────────
 //!   clock                                  until the transaction is due:
 //!   pin, look 256 headers up, leave          publish what is pending, if any, and
-//!                                            if the hold is over
+//!                                            if the publish interval is over
 //!   clock: a batch's latency               clock
 //!   now and then: keep the answers         apply
 //!                                          clock: how long, what is visible now
@@ -63,7 +63,7 @@ pub(super) struct Pace {
     /// Updates in a transaction.
     pub(super) transaction: usize,
     pub(super) duration: Duration,
-    pub(super) hold: Duration,
+    pub(super) publish_interval: Duration,
     pub(super) processors: Option<Pair>,
 }
 
@@ -287,7 +287,7 @@ fn write<L: Live>(
     let mut waiting = VecDeque::with_capacity(MAX_PENDING / transaction + 2);
     let mut busy = Duration::ZERO;
     let mut transactions = 0;
-    live.writer().set_hold(pace.hold);
+    live.writer().set_publish_interval(pace.publish_interval);
 
     ready.wait();
     let watch = Watch::start();
@@ -308,6 +308,7 @@ fn write<L: Live>(
                 std::hint::spin_loop();
                 continue;
             }
+            live.writer().set_now(now - watch.wall);
             let done = live.writer().publish_if_due();
             let end = Instant::now();
             busy += end - now;
@@ -317,6 +318,7 @@ fn write<L: Live>(
             seen(&mut waiting, live.writer().visible(), end, &mut visible);
         }
         let start = Instant::now();
+        live.writer().set_now(start - watch.wall);
         let accepted = live.apply();
         let end = Instant::now();
         let version = accepted.expect("the list was made for these rules");

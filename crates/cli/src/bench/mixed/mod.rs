@@ -57,8 +57,8 @@ pub(crate) struct MixedPlan {
     pub(crate) transaction: Option<usize>,
     /// How long a run takes.
     pub(crate) duration: Duration,
-    /// How long accepted updates wait to be published together.
-    pub(crate) hold: Duration,
+    /// The least time from one publication to the next.
+    pub(crate) publish_interval: Duration,
     pub(crate) repeats: usize,
     /// Insertions, and as many removals and as many modifications, in the list.
     pub(crate) changes: usize,
@@ -125,7 +125,7 @@ pub(crate) fn measure_mixed(
                 rate: lane.rate,
                 transaction: plan.transaction(lane.rate),
                 duration: plan.duration,
-                hold: plan.hold,
+                publish_interval: plan.publish_interval,
                 processors: plan.processors,
             };
             let run = bench.run(lane.engine, pace)?;
@@ -145,7 +145,7 @@ pub(crate) fn measure_mixed(
             Rate::Max => None,
         },
         transaction: plan.transaction(lane.rate),
-        hold_seconds: plan.hold.as_secs_f64(),
+        publish_interval_seconds: plan.publish_interval.as_secs_f64(),
         updates_per_second: Spread::of(&lane.updates),
         updates_per_cpu_second: Spread::of(&lane.cpu_updates),
         lookups_per_second: spread(&lane.lookups),
@@ -409,7 +409,7 @@ mod tests {
             rates: Vec::new(),
             transaction: None,
             duration: Duration::ZERO,
-            hold: Duration::ZERO,
+            publish_interval: Duration::ZERO,
             repeats: 1,
             changes: 1,
             seed: 1,

@@ -24,8 +24,8 @@ pub(crate) struct MixedRow {
     pub(crate) target_updates_per_second: Option<usize>,
     /// Updates in a transaction.
     pub(crate) transaction: usize,
-    /// How long accepted updates waited to be published together.
-    pub(crate) hold_seconds: f64,
+    /// The least time from one publication to the next.
+    pub(crate) publish_interval_seconds: f64,
     /// Updates accepted per second; absent, like all of the writer's figures,
     /// where there was no writer.
     pub(crate) updates_per_second: Option<Spread>,
@@ -102,7 +102,7 @@ pub(crate) fn write_csv(rows: &[MixedRow], out: &mut csv::Writer<'_>) -> io::Res
         "writer_busy_share",
         "reader_processor",
         "writer_processor",
-        "hold_seconds",
+        "publish_interval_seconds",
         "checked_batches",
         "wrong",
     ]));
@@ -142,7 +142,7 @@ pub(crate) fn write_csv(rows: &[MixedRow], out: &mut csv::Writer<'_>) -> io::Res
             share(r.writer_busy_share),
             csv::optional(r.reader_processor.as_ref()),
             csv::optional(r.writer_processor.as_ref()),
-            format!("{:.9}", r.hold_seconds),
+            format!("{:.9}", r.publish_interval_seconds),
             r.checked_batches.to_string(),
             r.wrong.to_string(),
         ]);
@@ -227,11 +227,11 @@ pub(crate) fn write_table(rows: &[MixedRow], out: &mut dyn Write) -> io::Result<
         table.row(cells);
     }
     table.write(out)?;
-    let hold = match rows.first() {
-        Some(row) if row.hold_seconds > 0.0 => format!(
-            "; asking whether the hold is over counts\nhold: {} ms in which accepted updates \
-             wait to be published together",
-            1e3 * row.hold_seconds
+    let interval = match rows.first() {
+        Some(row) if row.publish_interval_seconds > 0.0 => format!(
+            "; asking whether the publish interval is over counts\npublish interval: {} ms at \
+             least from one publication of accepted updates to the next",
+            1e3 * row.publish_interval_seconds
         ),
         _ => String::new(),
     };
@@ -245,7 +245,7 @@ batch: 256 headers, from before the pin to after the answers; visible: from the 
   until readers can see it; apply: until it is accepted; longest call: of apply, or of publishing
   in between; microseconds on the wall, all repeats
 CPU r/w: reader's and writer's CPU time over time on the wall, the least of the repeats; busy:
-  the writer's time in apply and publish{hold}
+  the writer's time in apply and publish{interval}
 wrong: answers that differ from a scan, of batches kept during the runs and after them
 "
     )

@@ -57,20 +57,22 @@ pub(super) struct MixedArgs {
     )]
     seconds: Duration,
 
-    /// How long the writer lets accepted updates wait to be published together:
-    /// 0, or a number with its unit, such as 500us, 10ms or 1s
+    /// The least time from one publication of accepted updates to the next: 0,
+    /// or a number with its unit, such as 500us, 10ms or 1s
     ///
-    /// After each publishing the reader's caches are cold. With 0 every
+    /// After each publication the reader's caches are cold. With 0 every
     /// transaction is published as soon as no reader is in the way.
     #[arg(
         long,
+        // Its former name.
+        alias = "hold",
         default_value = "0",
-        value_parser = hold,
+        value_parser = publish_interval,
         requires = "mixed",
         value_name = "TIME",
         help_heading = "Mixed load"
     )]
-    hold: Duration,
+    publish_interval: Duration,
 
     /// The processors of reader and writer, such as 2,3; auto chooses two of
     /// different cores, any leaves it to the system
@@ -117,8 +119,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads a hold, for the argument parser.
-fn hold(text: &str) -> Result<Duration, String> {
+/// Reads a publish interval, for the argument parser.
+fn publish_interval(text: &str) -> Result<Duration, String> {
     if text == "0" {
         return Ok(Duration::ZERO);
     }
@@ -166,7 +168,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
         } else {
             args.mixed.seconds
         },
-        hold: args.mixed.hold,
+        publish_interval: args.mixed.publish_interval,
         repeats: args.repeats(),
         changes: args.changes(),
         seed: args.seed,
@@ -250,12 +252,15 @@ mod tests {
         for bad in ["", "0", "-1", "nan", "inf", "3601", "1s"] {
             assert!(seconds(bad).unwrap_err().contains("is no time"), "{bad}");
         }
-        assert_eq!(hold("0"), Ok(Duration::ZERO));
-        assert_eq!(hold("0.5us"), Ok(Duration::from_nanos(500)));
-        assert_eq!(hold("10ms"), Ok(Duration::from_millis(10)));
-        assert_eq!(hold("2s"), Ok(Duration::from_secs(2)));
+        assert_eq!(publish_interval("0"), Ok(Duration::ZERO));
+        assert_eq!(publish_interval("0.5us"), Ok(Duration::from_nanos(500)));
+        assert_eq!(publish_interval("10ms"), Ok(Duration::from_millis(10)));
+        assert_eq!(publish_interval("2s"), Ok(Duration::from_secs(2)));
         for bad in ["", "10", "ms", "-1ms", "nans", "10 m", "3601s"] {
-            assert!(hold(bad).unwrap_err().contains("is no time"), "{bad}");
+            assert!(
+                publish_interval(bad).unwrap_err().contains("is no time"),
+                "{bad}"
+            );
         }
         assert_eq!(transaction("10k"), Ok(10_000));
         assert!(transaction("0").unwrap_err().contains("1 to 65536"));

@@ -41,7 +41,7 @@ Examples:
   classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
   classyard bench --profiles acl1,fw1,ipc1 --sizes 64k -e forest,tuplemerge --mixed
   classyard bench -r acl.rules -e tuplemerge --mixed 0,5k,max --transaction 20 --seconds 5
-  classyard bench --profiles acl1 --sizes 64k -e forest --mixed 0,10k,1M --hold 10ms
+  classyard bench --profiles acl1 --sizes 64k -e forest --mixed 0,10k,1M --publish-interval 10ms
       updates are published together, every 10 ms
   classyard bench --hostile all --sizes 10k -e forest,tuplemerge
       rules, traffic and updates that are hard for engines
@@ -56,10 +56,10 @@ name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes; a p
 measured has set, engine, rules and failed, the reason.
 
 With --mixed: one object for each set, engine and rate with set, engine, rules, target,
-target_updates_per_second, transaction, hold_seconds, updates_per_second, updates_per_cpu_second,
-lookups_per_second, lookups_per_cpu_second, batch_seconds, apply_seconds, publish_seconds,
-visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share, reader_processor,
-writer_processor, checked_batches and wrong.
+target_updates_per_second, transaction, publish_interval_seconds, updates_per_second,
+updates_per_cpu_second, lookups_per_second, lookups_per_cpu_second, batch_seconds, apply_seconds,
+publish_seconds, visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share,
+reader_processor, writer_processor, checked_batches and wrong.
 
 With --relearn: one object for each engine and rule set with set, engine, rules,
 counted_first, counted_grown, counted_adopted, grown_ns, adopting_ns, adopted_ns, rebuilt_ns, learn_seconds, look_seconds,

@@ -1,45 +1,28 @@
 //! Changes that wait to be published together: for how long, and how the work
 //! is spread over that time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
-
 use super::*;
 use crate::table::log::{Log, Operation};
 use crate::transaction::Change;
 
-const HOLD: Duration = Duration::from_millis(10);
+const INTERVAL: Duration = Duration::from_millis(10);
 
 /// What a call may have made on one side, beside thrice what it brought.
 const MORE: usize = 256;
 
-/// A clock that a test moves.
-#[derive(Clone)]
-struct Clock {
-    start: Instant,
-    microseconds: Arc<AtomicU64>,
-}
+/// The time, which a test moves.
+struct Clock(Duration);
 
 impl Clock {
-    /// A clock for a writer, which gets a hold.
-    fn of<C: Replica + ?Sized>(writer: &mut Writer<C>, hold: Duration) -> Clock {
-        let clock = Clock {
-            start: Instant::now(),
-            microseconds: Arc::default(),
-        };
-        let Clock {
-            start,
-            microseconds,
-        } = clock.clone();
-        writer
-            .set_clock(move || start + Duration::from_micros(microseconds.load(Ordering::Relaxed)));
-        writer.set_hold(hold);
-        clock
+    /// A clock for a writer, which gets a publish interval.
+    fn of<C: Replica + ?Sized>(writer: &mut Writer<C>, interval: Duration) -> Clock {
+        writer.set_publish_interval(interval);
+        Clock(Duration::ZERO)
     }
 
-    fn pass(&self, time: Duration) {
-        let time = u64::try_from(time.as_micros()).unwrap();
-        self.microseconds.fetch_add(time, Ordering::Relaxed);
+    fn pass<C: Replica + ?Sized>(&mut self, writer: &mut Writer<C>, time: Duration) {
+        self.0 += time;
+        writer.set_now(self.0);
     }
 }
 
@@ -58,7 +41,7 @@ fn count(told: &Mutex<Vec<Told>>) -> usize {
     std::mem::take(&mut *told.lock().unwrap()).len()
 }
 
-/// Modifies rule 0 so many times, in one transaction.
+/// Modifies rule 0 `times` times, in one transaction.
 fn modify(writer: &mut Writer, times: usize) -> Version {
     let rule = rule(0);
     let mut transaction = Transaction::new();
@@ -69,14 +52,14 @@ fn modify(writer: &mut Writer, times: usize) -> Version {
 }
 
 #[test]
-fn changes_wait_until_the_hold_is_over() {
+fn changes_wait_until_the_interval_is_over() {
     let (mut writer, table) = build(0..3, &Limits::default());
     let mut reader = table.reader();
-    assert_eq!(writer.hold(), Duration::ZERO);
-    let clock = Clock::of(&mut writer, HOLD);
-    assert_eq!(writer.hold(), HOLD);
+    assert_eq!(writer.publish_interval(), Duration::ZERO);
+    let mut clock = Clock::of(&mut writer, INTERVAL);
+    assert_eq!(writer.publish_interval(), INTERVAL);
     insert(&mut writer, 10).unwrap();
-    clock.pass(HOLD - Duration::from_micros(1));
+    clock.pass(&mut writer, INTERVAL - Duration::from_micros(1));
     insert(&mut writer, 11).unwrap();
     assert!(!writer.publish_if_due());
     assert_eq!((writer.pending(), writer.visible()), (2, Version(0)));
@@ -84,7 +67,7 @@ fn changes_wait_until_the_hold_is_over() {
     // What waits is known.
     assert!(insert(&mut writer, 10).is_err());
     assert_eq!(writer.rules(), 5);
-    clock.pass(Duration::from_micros(1));
+    clock.pass(&mut writer, Duration::from_micros(1));
     assert_eq!(writer.visible(), Version(0), "only calls publish");
     assert!(writer.publish_if_due());
     assert_eq!((writer.pending(), writer.visible()), (0, Version(2)));
@@ -92,22 +75,22 @@ fn changes_wait_until_the_hold_is_over() {
     // From then on again.
     insert(&mut writer, 12).unwrap();
     assert_eq!(writer.visible(), Version(2));
-    clock.pass(HOLD);
+    clock.pass(&mut writer, INTERVAL);
     insert(&mut writer, 13).unwrap();
     assert_eq!((writer.pending(), writer.visible()), (0, Version(4)));
     assert!(writer.publish_if_due(), "nothing waits");
     // After a quiet time nobody need wait.
-    clock.pass(HOLD * 5);
+    clock.pass(&mut writer, INTERVAL * 5);
     insert(&mut writer, 14).unwrap();
     assert_eq!(writer.visible(), Version(5));
     assert_eq!(best(&mut reader, PartId::FIRST), Some(14));
 }
 
 #[test]
-fn who_publishes_or_needs_it_minds_no_hold() {
+fn calls_that_must_publish_ignore_the_interval() {
     let (mut writer, table) = build(0..3, &Limits::default());
     let mut reader = table.reader();
-    let _clock = Clock::of(&mut writer, HOLD);
+    writer.set_publish_interval(INTERVAL);
     type Call = fn(&mut Writer);
     let calls: [(u32, Call); 5] = [
         (10, |writer| assert!(writer.try_publish())),
@@ -117,7 +100,7 @@ fn who_publishes_or_needs_it_minds_no_hold() {
             writer.rebuild(&mut NoProgress).unwrap();
         }),
         (14, |writer| {
-            writer.set_hold(Duration::ZERO);
+            writer.set_publish_interval(Duration::ZERO);
             assert!(writer.publish_if_due());
         }),
     ];
@@ -129,24 +112,28 @@ fn who_publishes_or_needs_it_minds_no_hold() {
         assert_eq!(writer.visible(), writer.accepted());
     }
     insert(&mut writer, 15).unwrap();
-    assert_eq!(writer.visible(), Version(6), "there is no hold any more");
-    writer.set_hold(HOLD);
+    assert_eq!(
+        writer.visible(),
+        Version(6),
+        "there is no interval any more"
+    );
+    writer.set_publish_interval(INTERVAL);
     insert(&mut writer, 16).unwrap();
     assert_eq!(writer.visible(), Version(6), "there is one again");
     drop(writer);
     assert_eq!(best(&mut reader, PartId::FIRST), Some(16));
 }
 
-/// With transactions of any size, and a reader in the way for any part of a
-/// hold: no call has more to do than it should, and when the hold is over there
-/// is hardly anything left.
+/// With transactions of any size, and a reader in the way for any part of an
+/// interval: no call has more to do than it should, and when the interval is
+/// over there is hardly anything left.
 #[test]
-fn the_work_is_spread_over_the_hold() {
-    for (size, held) in [(1, 0), (1, 90), (20, 0), (20, 40), (500, 0), (500, 40)] {
+fn the_work_is_spread_over_the_interval() {
+    for (size, pinned) in [(1, 0), (1, 90), (20, 0), (20, 40), (500, 0), (500, 40)] {
         let (mut writer, table, told) = telling();
         insert(&mut writer, 0).unwrap();
         writer.synchronize();
-        let clock = Clock::of(&mut writer, HOLD);
+        let mut clock = Clock::of(&mut writer, INTERVAL);
         let mut readers = [0; 5].map(|_| table.reader());
         let mut guard = None;
         let mut published = Vec::new();
@@ -154,8 +141,8 @@ fn the_work_is_spread_over_the_hold() {
         for reader in &mut readers {
             let mut reader = Some(reader);
             for round in 0..100 {
-                clock.pass(HOLD / 100);
-                if round == held {
+                clock.pass(&mut writer, INTERVAL / 100);
+                if round == pinned {
                     guard = None;
                 }
                 if round == 99 {
@@ -173,22 +160,22 @@ fn the_work_is_spread_over_the_hold() {
             }
         }
         drop(guard);
-        // The first hundred were made while the first hold lasted.
-        assert_eq!(published, [101, 201, 301, 401, 501], "{size}, {held}");
+        // The first hundred were made during the first interval.
+        assert_eq!(published, [101, 201, 301, 401, 501], "{size}, {pinned}");
         assert!(most_at_last <= 3 * size, "{most_at_last} of {size}");
     }
 }
 
-/// One transaction was large: those that follow make it good, a little each,
-/// for at most one hold more. Then whatever is left is done.
+/// One transaction was large: those that follow replay it, a little each, for
+/// at most one interval more. Then whatever is left is done.
 #[test]
-fn a_burst_is_worked_off_within_two_holds() {
+fn a_burst_is_worked_off_within_two_intervals() {
     for idle in [false, true] {
         let (mut writer, _table, told) = telling();
         insert(&mut writer, 0).unwrap();
         writer.synchronize();
-        let clock = Clock::of(&mut writer, HOLD);
-        clock.pass(HOLD);
+        let mut clock = Clock::of(&mut writer, INTERVAL);
+        clock.pass(&mut writer, INTERVAL);
         count(&told);
         // Its own side has it at once, the other owes it.
         let burst = modify(&mut writer, 3000);
@@ -198,7 +185,7 @@ fn a_burst_is_worked_off_within_two_holds() {
             assert_eq!(count(&told), 3 + MORE);
         }
         let left = 3000 + 8 - 8 * (3 + MORE);
-        clock.pass(HOLD);
+        clock.pass(&mut writer, INTERVAL);
         assert_eq!(writer.visible(), burst);
         if idle {
             assert!(writer.publish_if_due());
@@ -207,7 +194,7 @@ fn a_burst_is_worked_off_within_two_holds() {
         }
         modify(&mut writer, 1);
         assert_eq!((count(&told), writer.visible()), (3 + MORE, burst));
-        clock.pass(HOLD);
+        clock.pass(&mut writer, INTERVAL);
         let last = modify(&mut writer, 1);
         assert_eq!(writer.visible(), last);
         assert_eq!(count(&told), left + 2 - (3 + MORE));
@@ -219,9 +206,9 @@ fn a_writer_with_nothing_to_do_catches_up() {
     let (mut writer, table, told) = telling();
     insert(&mut writer, 0).unwrap();
     writer.synchronize();
-    let clock = Clock::of(&mut writer, HOLD);
+    let mut clock = Clock::of(&mut writer, INTERVAL);
     let mut reader = table.reader();
-    clock.pass(HOLD);
+    clock.pass(&mut writer, INTERVAL);
     let guard = reader.pin();
     let burst = modify(&mut writer, 1000);
     assert_eq!(writer.visible(), burst);
@@ -238,11 +225,11 @@ fn a_writer_with_nothing_to_do_catches_up() {
 }
 
 #[test]
-fn no_hold_lets_too_much_wait() {
+fn no_interval_lets_too_much_wait() {
     let (mut writer, table, told) = telling();
     insert(&mut writer, 0).unwrap();
     writer.synchronize();
-    writer.set_hold(Duration::MAX);
+    writer.set_publish_interval(Duration::MAX);
     let before = writer.visible();
     for _ in 0..MAX_PENDING / 128 {
         modify(&mut writer, 128);
@@ -278,7 +265,7 @@ fn an_engine_that_panics_ahead_of_time_poisons_the_writer_and_no_reader() {
     for call in calls {
         let (mut writer, table, _) = telling();
         let (mut early, mut late) = (table.reader(), table.reader());
-        let _clock = Clock::of(&mut writer, HOLD);
+        writer.set_publish_interval(INTERVAL);
         let guard = early.pin();
         insert(&mut writer, 20).unwrap();
         writer.publish();
@@ -300,16 +287,16 @@ fn an_engine_that_panics_ahead_of_time_poisons_the_writer_and_no_reader() {
     }
 }
 
-/// With a hold, maintaining goes on on one side, and publishes when it is over.
+/// With an interval, maintaining goes on on one side, and publishes when it is over.
 #[test]
-fn maintaining_minds_the_hold() {
+fn maintaining_respects_the_interval() {
     let (mut left, mut right) = (Fragile::new(true), Fragile::new(true));
     (left.steps, right.steps) = (1000, 1000);
     let told = Arc::clone(&left.told);
     right.told = Arc::clone(&told);
     let limits = Limits::default();
     let (mut writer, _) = Table::from_pair(Box::new(left), Box::new(right), &limits).unwrap();
-    let clock = Clock::of(&mut writer, HOLD);
+    let mut clock = Clock::of(&mut writer, INTERVAL);
     let steps = |told: &Mutex<Vec<Told>>| {
         let told = std::mem::take(&mut *told.lock().unwrap()).into_iter();
         let steps = told.map(|told| match told {
@@ -328,7 +315,7 @@ fn maintaining_minds_the_hold() {
         assert!(writer.maintain(64), "nobody has seen it yet");
         assert_eq!(steps(&told), if round == 0 { 52 } else { 0 });
     }
-    clock.pass(HOLD);
+    clock.pass(&mut writer, INTERVAL);
     assert!(!writer.maintain(64));
     assert_eq!(steps(&told), 0);
     // The other side does it with what comes next, no more than it should at a
@@ -473,7 +460,7 @@ fn plans_are_replaced_in_a_log_half_replayed() {
     let limits = Limits::default();
     let set = rules(0..300);
     let (mut writer, table) = Table::build(&set, &spec, &limits, &mut NoProgress).unwrap();
-    let clock = Clock::of(&mut writer, HOLD);
+    let mut clock = Clock::of(&mut writer, INTERVAL);
     let mut reader = table.reader();
     let plan = reader.learn(&mut NoProgress).unwrap().unwrap();
     for round in 0..4 {
@@ -485,18 +472,50 @@ fn plans_are_replaced_in_a_log_half_replayed() {
         }
         assert_eq!(writer.pending(), 10);
         assert!(!writer.drift().unwrap().adopting || round > 0);
-        clock.pass(HOLD);
+        clock.pass(&mut writer, INTERVAL);
         assert!(writer.publish_if_due());
         assert_eq!(best(&mut reader, PartId::FIRST), Some(first + 9));
         assert_eq!(reader.pin().stats().rules, writer.rules());
     }
     while writer.maintain(1000) {
-        clock.pass(HOLD);
+        clock.pass(&mut writer, INTERVAL);
     }
     assert!(!writer.drift().unwrap().adopting);
     writer.synchronize();
     insert(&mut writer, 2000).unwrap();
-    clock.pass(HOLD);
+    clock.pass(&mut writer, INTERVAL);
     assert!(writer.publish_if_due());
     assert_eq!(best(&mut reader, PartId::FIRST), Some(2000));
+}
+
+/// The library has no clock of its own: without `set_now` no time passes, and
+/// time that is told to go back stands still.
+#[test]
+fn time_is_what_the_writer_is_told() {
+    let (mut writer, _table) = build(0..3, &Limits::default());
+    writer.set_now(INTERVAL * 7);
+    writer.set_publish_interval(INTERVAL);
+    insert(&mut writer, 10).unwrap();
+    std::thread::sleep(INTERVAL * 2);
+    insert(&mut writer, 11).unwrap();
+    assert!(!writer.publish_if_due());
+    assert_eq!(writer.visible(), Version(0), "it was told no time");
+    writer.set_now(INTERVAL * 2);
+    writer.set_now(INTERVAL * 3);
+    assert!(!writer.publish_if_due(), "it was told older times");
+    writer.set_now(INTERVAL * 8);
+    assert!(writer.publish_if_due());
+    writer.set_now(Duration::ZERO);
+    insert(&mut writer, 12).unwrap();
+    assert_eq!(
+        writer.visible(),
+        Version(2),
+        "the interval began at the last"
+    );
+    writer.set_now(Duration::MAX);
+    insert(&mut writer, 13).unwrap();
+    assert_eq!(writer.visible(), Version(4));
+    writer.set_publish_interval(Duration::MAX);
+    insert(&mut writer, 14).unwrap();
+    assert_eq!(writer.visible(), Version(4), "no overflow");
 }

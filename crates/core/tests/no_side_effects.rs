@@ -1,0 +1,285 @@
+//! The library computes and does nothing else: it reads no clock, environment,
+//! file or socket, prints nothing and starts no thread. Time, memory limits and
+//! threads are the caller's.
+//!
+//! This reads the library's source, without comments, string literals and what
+//! is compiled for tests only, and looks for the names that would do so.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Names that the library must not use.
+const FORBIDDEN: [&str; 22] = [
+    "Instant",
+    "SystemTime",
+    "UNIX_EPOCH",
+    "std::env",
+    "env::var",
+    "env::vars",
+    "env::args",
+    "std::fs",
+    "File::open",
+    "File::create",
+    "OpenOptions",
+    "TcpStream",
+    "TcpListener",
+    "UdpSocket",
+    "std::process",
+    "thread::spawn",
+    "thread::scope",
+    "thread::Builder",
+    "println!",
+    "eprintln!",
+    "print!",
+    "dbg!",
+];
+
+/// A place where one of them is: its line, from 1, and its name.
+type Found = (usize, &'static str);
+
+fn is_word(letter: u8) -> bool {
+    letter.is_ascii_alphanumeric() || letter == b'_'
+}
+
+/// Where a name begins that is not part of a longer one.
+fn positions<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = text.as_bytes();
+    text.match_indices(name)
+        .map(|(at, _)| at)
+        .filter(move |&at| {
+            let after = bytes.get(at + name.len());
+            let longer = name.ends_with(|letter: char| letter.is_alphanumeric())
+                && after.is_some_and(|&letter| is_word(letter));
+            (at == 0 || !is_word(bytes[at - 1])) && !longer
+        })
+}
+
+/// Blanks out comments, strings and characters; lines stay where they are.
+fn code_only(source: &str) -> String {
+    let bytes = source.as_bytes();
+    let mut code = bytes.to_vec();
+    let mut at = 0;
+    while at < bytes.len() {
+        let rest = &bytes[at..];
+        let length = if rest.starts_with(b"//") {
+            rest.iter().position(|&letter| letter == b'\n')
+        } else if rest.starts_with(b"/*") {
+            block_comment(rest)
+        } else if rest[0] == b'"' {
+            text(rest)
+        } else if rest[0] == b'r' && (at == 0 || !is_word(bytes[at - 1])) {
+            raw_text(rest).or(Some(0))
+        } else if rest[0] == b'\'' {
+            Some(character(rest))
+        } else {
+            Some(0)
+        };
+        let end = length.map_or(bytes.len(), |length| at + length);
+        for letter in &mut code[at..end] {
+            if *letter != b'\n' {
+                *letter = b' ';
+            }
+        }
+        at = end.max(at + 1);
+    }
+    String::from_utf8(code).expect("whole characters are blanked out")
+}
+
+/// How long a comment is that may have others within.
+fn block_comment(rest: &[u8]) -> Option<usize> {
+    let (mut depth, mut at) = (0, 0);
+    while at < rest.len() {
+        match &rest[at..] {
+            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn text(rest: &[u8]) -> Option<usize> {
+    let mut at = 1;
+    while at < rest.len() {
+        match rest[at] {
+            b'\\' => at += 2,
+            b'"' => return Some(at + 1),
+            _ => at += 1,
+        }
+    }
+    None
+}
+
+/// How long a raw string is; nothing where there is none.
+fn raw_text(rest: &[u8]) -> Option<usize> {
+    let marks = rest[1..].iter().take_while(|&&letter| letter == b'#');
+    let marks = marks.count();
+    if rest.get(1 + marks) != Some(&b'"') {
+        return None;
+    }
+    let begin = marks + 2;
+    let mut end = vec![b'"'];
+    end.resize(marks + 1, b'#');
+    let length = rest[begin..].windows(end.len()).position(|at| at == end);
+    length.map(|length| begin + length + end.len())
+}
+
+/// How long a character literal is; 0 where it is a lifetime.
+fn character(rest: &[u8]) -> usize {
+    let close = |from: usize| {
+        let letters = rest.iter().enumerate().skip(from).take(10);
+        let mut closing = letters.filter(|&(_, &letter)| letter == b'\'');
+        closing.next().map_or(0, |(at, _)| at + 1)
+    };
+    match rest.get(1) {
+        Some(b'\\') => close(3),
+        Some(letter) if !letter.is_ascii() => close(2),
+        Some(_) if rest.get(2) == Some(&b'\'') => 3,
+        _ => 0,
+    }
+}
+
+const TESTS_ONLY: &str = "#[cfg(test)]";
+
+/// Blanks out items that are compiled for tests only. Returns the names of
+/// modules among them that have files of their own.
+fn without_tests(code: &mut String) -> Vec<String> {
+    let mut modules = Vec::new();
+    while let Some(begin) = code.find(TESTS_ONLY) {
+        let item = begin + TESTS_ONLY.len();
+        let open = code[item..].find(['{', ';']).map(|at| item + at);
+        let open = open.expect("an item follows");
+        let end = if code.as_bytes()[open] == b';' {
+            let words: Vec<&str> = code[item..open].split_whitespace().collect();
+            if let Some(at) = words.iter().position(|&word| word == "mod") {
+                modules.push(words[at + 1].to_owned());
+            }
+            open + 1
+        } else {
+            let mut depth = 0;
+            let closing = code[open..].bytes().position(|letter| {
+                match letter {
+                    b'{' => depth += 1,
+                    b'}' => depth -= 1,
+                    _ => {}
+                }
+                depth == 0
+            });
+            open + closing.expect("braces are balanced") + 1
+        };
+        let blank = code[begin..end].replace(|letter| letter != '\n', " ");
+        code.replace_range(begin..end, &blank);
+    }
+    modules
+}
+
+/// What a file's source uses that it must not, and its test modules in files of
+/// their own.
+fn search(source: &str) -> (Vec<Found>, Vec<String>) {
+    let mut code = code_only(source);
+    let modules = without_tests(&mut code);
+    let line = |at: usize| 1 + code[..at].matches('\n').count();
+    let mut found: Vec<Found> = FORBIDDEN
+        .iter()
+        .flat_map(|&name| positions(&code, name).map(move |at| (at, name)))
+        .map(|(at, name)| (line(at), name))
+        .collect();
+    found.sort_unstable();
+    (found, modules)
+}
+
+/// All source files below a folder.
+fn sources(folder: &Path, into: &mut BTreeSet<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, into);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            into.insert(path);
+        }
+    }
+}
+
+/// The folder of the modules that a file declares.
+fn module_folder(file: &Path) -> PathBuf {
+    match file.file_name().and_then(|name| name.to_str()) {
+        Some("mod.rs" | "lib.rs") => file.parent().unwrap().to_owned(),
+        _ => file.with_extension(""),
+    }
+}
+
+#[test]
+fn the_library_reads_no_clock_environment_or_file_and_starts_no_thread() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = BTreeSet::new();
+    sources(&root, &mut files);
+    let mut found = Vec::new();
+    let mut tests = Vec::new();
+    for file in &files {
+        let (places, modules) = search(&fs::read_to_string(file).unwrap());
+        tests.extend(modules.iter().map(|name| module_folder(file).join(name)));
+        found.extend(places.into_iter().map(|place| (file, place)));
+    }
+    let in_tests = |file: &Path| {
+        let file = file.with_extension("");
+        tests.iter().any(|tests| file.starts_with(tests))
+    };
+    // The search sees files, the library's and those of tests.
+    assert!(files.contains(&root.join("table/writer.rs")), "{files:?}");
+    assert!(in_tests(&root.join("table/tests/leaks.rs")), "{tests:?}");
+    found.retain(|(file, _)| !in_tests(file));
+    let lines = found.iter().map(|(file, (line, name))| {
+        let file = file.strip_prefix(&root).unwrap().display();
+        format!("\n  src/{file}:{line}: {name}")
+    });
+    let lines: String = lines.collect();
+    assert!(lines.is_empty(), "the library must not use:{lines}");
+}
+
+#[test]
+fn the_search_finds_what_it_should_and_nothing_else() {
+    let names = |source: &str| search(source).0;
+    assert_eq!(
+        names("fn a() {\n    let now = std::time::Instant::now();\n}"),
+        [(2, "Instant")]
+    );
+    assert_eq!(
+        names("use std::{fs, time};\nlet t = time::SystemTime::now(); std::env::var(NAME);"),
+        [(2, "SystemTime"), (2, "env::var"), (2, "std::env")]
+    );
+    for name in FORBIDDEN {
+        let source =
+            format!("/* a /* b */ c */\nlet x = 'a'; let y: &'a str = \"\\\"\"; {name} ()");
+        let found = names(&source);
+        assert!(found.contains(&(2, name)), "{name} in {found:?}");
+    }
+    for innocent in [
+        "// Instant::now()\n//! println!()\n/// std::env::var",
+        "/* Instant /* dbg! */ SystemTime */",
+        "let a = \"Instant\"; let b = r#\"std::fs \" \"#; let c = '\"'; let d = \"println!\";",
+        "let e = b'\\''; let f = 'ü'; let g = \"SystemTime\";",
+        "Instantly(); my_println!(); fn std_fs() {} environment::variable();",
+        "#[cfg(test)]\nmod tests {\n    fn a() { if b { Instant::now() } }\n}\nfn c() {}",
+        "#[cfg(test)]\nuse std::fs;\n",
+    ] {
+        assert_eq!(names(innocent), [], "{innocent}");
+    }
+    // Code behind comments, strings and tests is seen.
+    for (source, line) in [
+        ("/* a */ Instant", 1),
+        ("let a = \"//\"; Instant", 1),
+        ("let a = '\"'; Instant", 1),
+        ("let a: &'static str = b; // c\nInstant", 2),
+        ("let a = r##\"\"#\"##; Instant", 1),
+        ("#[cfg(test)]\nmod tests {\n    mod a { }\n}\nInstant", 5),
+        ("#[cfg(test)]\nmod tests;\nInstant", 3),
+    ] {
+        assert_eq!(names(source), [(line, "Instant")], "{source}");
+    }
+    let (_, modules) = search("#[cfg(test)]\npub(crate) mod some_tests;\nmod others;");
+    assert_eq!(modules, ["some_tests"]);
+}
