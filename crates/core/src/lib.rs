@@ -59,6 +59,7 @@ pub mod table;
 pub mod transaction;
 pub mod value;
 
+mod id_map;
 mod packed;
 mod positions;
 mod simd;

@@ -6,7 +6,9 @@
 //! to know nothing: they visit old and new tables alike, the best first. From
 //! then on rules come to the new tables only, and rules of the old tables move,
 //! in the order of their entries in `places`, by the very steps of a removal and
-//! an insertion. The last rule of an old table takes the table along.
+//! an insertion. The last rule of an old table takes the table along. Updates
+//! change the entries of other rules, too, and a walk over them may miss some:
+//! another walk follows as long as old tables have rules.
 //!
 //! ```text
 //! Making     slots of the new tables, 256 KB at a time; lookups see nothing
@@ -106,7 +108,7 @@ enum Stage<const W: usize> {
         tables: Vec<Table<W>>,
         at: usize,
     },
-    /// Rules of entries before this one have moved.
+    /// Entries before this one have been looked at, in this walk.
     Moving {
         entry: usize,
     },
@@ -152,7 +154,8 @@ impl<const W: usize> Forest<W> {
         match adoption.stage {
             Stage::Making { .. } => "making slots".to_owned(),
             Stage::Moving { entry } => {
-                let share = entry * 100 / self.places.entries().max(1);
+                let entries = self.places.entries().max(1);
+                let share = entry.min(entries) * 100 / entries;
                 format!("{share} % of the rules looked at")
             }
             Stage::Marking { .. } => "marking rivals".to_owned(),
@@ -215,7 +218,12 @@ impl<const W: usize> Forest<W> {
                         return Some(1);
                     }
                 }
-                if *entry == end {
+                if *entry < end {
+                    return Some(1);
+                }
+                // Rules whose entries came to be before this one were missed.
+                *entry = 0;
+                if !self.has_leaving_rules() {
                     self.come_to_rest(&adoption.plan);
                     let marking = self.begin_marking();
                     adoption.stage = Stage::Marking { marking };
@@ -276,6 +284,14 @@ impl<const W: usize> Forest<W> {
         self.tables[top.expect("the first at least").index()].role
     }
 
+    /// Whether an old table of the root still has rules.
+    fn has_leaving_rules(&self) -> bool {
+        let mut root = self
+            .chain(self.root)
+            .map(|number| &self.tables[number.index()]);
+        root.any(|table| table.role == Role::Leaving && table.rules > 0)
+    }
+
     fn move_rule(&mut self, id: crate::rule::RuleId) {
         let place = self.places.get(id).expect("an entry's rule");
         let mut row = Vec::with_capacity(self.shape.columns());
@@ -312,5 +328,106 @@ impl<const W: usize> Forest<W> {
         let scanned: usize = scanned.map(|table| table.rules).sum();
         let share = |part: usize, all: usize| part as u128 * 1000 / all.max(1) as u128;
         share(scanned, self.len()) > share(plan.unserved, plan.rules) + 125
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::Bucket;
+    use super::super::tree::Settings;
+    use super::*;
+    use crate::classifier::NoProgress;
+    use crate::engine::splitmix;
+    use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
+    use crate::ruleset::RuleSet;
+    use crate::schema::Schema;
+
+    /// Rules of different sources; their ids have pages of their own.
+    fn rules(count: u32) -> RuleSet {
+        let schema = Schema::ipv4_5tuple();
+        let mut rules = RuleSet::new(&schema);
+        let mut state = 3;
+        for number in 0..count {
+            let mut fields = [FieldMatch::Any; 5];
+            fields[0] = FieldMatch::Exact(u128::from(splitmix(&mut state) >> 32));
+            let id = RuleId::new(16 * number).unwrap();
+            rules
+                .add(id, Priority(number % 7), ActionId(0), &fields)
+                .unwrap();
+        }
+        rules
+    }
+
+    /// Where the walk over the entries is, if rules are being moved.
+    fn walk(forest: &Forest<2>) -> Option<usize> {
+        match forest.adoption.as_ref()?.stage {
+            Stage::Moving { entry } => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// A rule that is modified leaves its entry, and the last rule takes it: one
+    /// that has not moved yet, and whose new entry the walk has passed.
+    #[test]
+    fn rules_whose_entries_change_are_moved_all_the_same() {
+        let rules = rules(600);
+        let settings = Settings {
+            target: 2,
+            most: 32,
+            seed: 5,
+            without: None,
+        };
+        let mut forest = Forest::<2>::new(rules.schema(), settings);
+        forest.fill(rules.iter(), &mut NoProgress).unwrap();
+        let tables = (forest.chain(forest.root))
+            .map(|number| PlannedTable {
+                mask: forest.tables[number.index()].mask,
+                keys: 600,
+                spread: 1,
+            })
+            .collect();
+        forest.adopt(Arc::new(RootPlan {
+            tables,
+            predicted: Cost::default(),
+            rules: 600,
+            unserved: 0,
+        }));
+        let by_id = |id: RuleId| -> RuleRef<'_> {
+            let mut found = rules.iter().filter(|rule| rule.id() == id);
+            found.next().unwrap()
+        };
+        let (mut before, mut walks, mut steps) = (0, 0, 0);
+        while forest.is_unfinished() {
+            forest.go_on(1);
+            steps += 1;
+            assert!(steps < 20_000, "no end");
+            let Some(entry) = walk(&forest) else {
+                continue;
+            };
+            if entry < before {
+                assert!(forest.has_leaving_rules(), "a walk for nothing");
+                walks += 1;
+            }
+            before = entry;
+            if entry > 0 && walks < 5 {
+                let (id, _) = forest.places.entry(entry / 2).unwrap();
+                forest.remove(id);
+                forest.insert(&by_id(id));
+            }
+        }
+        assert!(walks > 0, "all rules were met the first time");
+        assert_eq!(forest.len(), 600);
+        for number in forest.chain(forest.root) {
+            assert_eq!(forest.tables[number.index()].role, Role::Usual);
+        }
+        for rule in rules.iter() {
+            let place = forest.places.get(rule.id()).unwrap();
+            let slot = forest.tables[place.table.index()].get(place.slot);
+            let Bucket::Run(run) = slot.bucket() else {
+                panic!("rules are in runs");
+            };
+            let at = forest.rule_in(run, rule.id());
+            assert_eq!(forest.runs.ranks(run)[at], rule.winner().rank());
+        }
     }
 }

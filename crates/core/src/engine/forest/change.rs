@@ -180,8 +180,7 @@ impl<const W: usize> Forest<W> {
 
     /// Removes a rule that is there.
     pub(super) fn remove(&mut self, id: RuleId) {
-        let place = self.places.get(id).expect("checked before");
-        self.places.remove(id);
+        let place = self.places.remove(id).expect("checked before");
         self.take_out(id, place, |_, _, _| {});
         self.tidy();
     }

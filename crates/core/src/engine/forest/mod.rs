@@ -19,7 +19,7 @@
 //!              │                        └─ NODE: position is a node's first table
 //! runs    rank × n | value₀ × n | mask₀ × n | …          n rules, column by column
 //!
-//! places  { rule id → table, slot }                      8 bytes for ids in order
+//! places  { rule id → table, slot }                      9 bytes for ids in order
 //! ```
 //! A slot has no key: rules whose hashes meet share a run, and the comparison
 //! tells them apart. A 16-bit signature turns away most keys that have nothing
@@ -55,7 +55,7 @@
 //! # Cost
 //! Lookup: a hash and a slot for each table that is visited, mostly one to
 //! three, and a run in one or two of them. Update: a hash and a copy of a run.
-//! Memory of an IPv4 rule: 40 bytes in its run, 8 in `places`, 4 to 16 in
+//! Memory of an IPv4 rule: 40 bytes in its run, 9 in `places`, 4 to 16 in
 //! slots.
 //!
 //! # References

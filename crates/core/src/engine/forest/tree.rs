@@ -118,7 +118,7 @@ impl<const W: usize> Forest<W> {
             root: TableNumber::NONE,
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
             free: Vec::new(),
-            places: Places::default(),
+            places: Places::new(settings.seed),
             learner: Learner::new(
                 schema,
                 settings.target,
@@ -144,7 +144,7 @@ impl<const W: usize> Forest<W> {
     }
 
     pub(super) fn contains(&self, id: RuleId) -> bool {
-        self.places.get(id).is_some()
+        self.places.contains(id)
     }
 
     /// Bytes held, spare room included.

@@ -1,0 +1,274 @@
+//! The blocks of one size class.
+//!
+//! # Idea
+//! Blocks lie densely: a block that goes leaves its place to the last one. They
+//! are kept in chunks that stay where they are, so growing copies nothing.
+//!
+//! # Data layout
+//! ```text
+//! groups   [ chunk × 64 ] [ chunk × 64 ] …
+//! chunk    headers  | page 32, present 16 | …       6 bytes a block
+//!          values   | value × capacity | …          1024 values
+//! ```
+//! The values of a block that are not present are copies of others and mean
+//! nothing.
+//! Only the first chunk is reallocated as it grows and shrinks, so a map of few
+//! rules is small. There are groups because one array of all chunks would have
+//! to be copied when it grows.
+//!
+//! # Cost
+//! An update copies one block, makes or frees one chunk of at most 1024 values
+//! and headers, and reallocates at most the first chunk (by halves or doubles)
+//! or a group (3 KB). The array of groups has 24 bytes for each 65,536 values.
+//! A chunk that became empty is freed when the one before it is half empty.
+
+use super::work;
+
+/// The binary logarithm of the values in a chunk: 8 KB if they take 8 bytes.
+const CHUNK_BITS: u32 = 10;
+
+/// The binary logarithm of the chunks in a group.
+const GROUP_BITS: u32 = 6;
+
+/// What is known of a block: its page's number, then the bitmap of the page's
+/// ids that are there.
+#[derive(Clone, Copy)]
+struct Header([u16; 3]);
+
+impl Header {
+    #[allow(clippy::cast_possible_truncation)] // taken apart
+    fn new(page: u32, present: u16) -> Header {
+        Header([page as u16, (page >> 16) as u16, present])
+    }
+
+    fn page(self) -> u32 {
+        u32::from(self.0[0]) | u32::from(self.0[1]) << 16
+    }
+}
+
+struct Chunk<V> {
+    headers: Vec<Header>,
+    values: Vec<V>,
+}
+
+/// The blocks of one capacity.
+pub(super) struct Blocks<V> {
+    /// The binary logarithm of the capacity.
+    bits: u32,
+    groups: Vec<Vec<Chunk<V>>>,
+    blocks: usize,
+}
+
+/// Gives back half of a vector's room when three quarters are unused.
+fn trim<T>(items: &mut Vec<T>) {
+    if items.len() <= items.capacity() / 4 {
+        items.shrink_to(items.capacity() / 2);
+    }
+}
+
+impl<V: Copy> Blocks<V> {
+    /// No blocks yet, of two to the power of `bits` values.
+    pub(super) fn new(bits: u32) -> Blocks<V> {
+        Blocks {
+            bits,
+            groups: Vec::new(),
+            blocks: 0,
+        }
+    }
+
+    /// The number of blocks.
+    pub(super) fn len(&self) -> usize {
+        self.blocks
+    }
+
+    /// The values that a block has room for.
+    #[inline]
+    pub(super) fn capacity(&self) -> usize {
+        1 << self.bits
+    }
+
+    /// The binary logarithm of the blocks in a chunk.
+    #[inline]
+    fn chunk_bits(&self) -> u32 {
+        CHUNK_BITS - self.bits
+    }
+
+    /// A block's chunk, and its number there.
+    #[inline]
+    fn find(&self, block: usize) -> (&Chunk<V>, usize) {
+        let chunk = block >> self.chunk_bits();
+        let group = &self.groups[chunk >> GROUP_BITS];
+        let at = block & ((1 << self.chunk_bits()) - 1);
+        (&group[chunk % (1 << GROUP_BITS)], at)
+    }
+
+    #[inline]
+    fn find_mut(&mut self, block: usize) -> (&mut Chunk<V>, usize) {
+        let chunk = block >> self.chunk_bits();
+        let at = block & ((1 << self.chunk_bits()) - 1);
+        let group = &mut self.groups[chunk >> GROUP_BITS];
+        (&mut group[chunk % (1 << GROUP_BITS)], at)
+    }
+
+    /// The page that a block holds.
+    pub(super) fn page(&self, block: usize) -> u32 {
+        let (chunk, at) = self.find(block);
+        chunk.headers[at].page()
+    }
+
+    /// A bit for each id of the page that is there.
+    #[inline]
+    pub(super) fn present(&self, block: usize) -> u16 {
+        let (chunk, at) = self.find(block);
+        chunk.headers[at].0[2]
+    }
+
+    pub(super) fn set_present(&mut self, block: usize, present: u16) {
+        let (chunk, at) = self.find_mut(block);
+        chunk.headers[at].0[2] = present;
+    }
+
+    #[inline]
+    pub(super) fn value(&self, block: usize, place: usize) -> V {
+        let (chunk, at) = self.find(block);
+        chunk.values[(at << self.bits) + place]
+    }
+
+    #[inline]
+    pub(super) fn value_mut(&mut self, block: usize, place: usize) -> &mut V {
+        let bits = self.bits;
+        let (chunk, at) = self.find_mut(block);
+        &mut chunk.values[(at << bits) + place]
+    }
+
+    /// A block's values, with those that mean nothing.
+    pub(super) fn values(&self, block: usize) -> &[V] {
+        let (chunk, at) = self.find(block);
+        &chunk.values[at << self.bits..][..self.capacity()]
+    }
+
+    /// Puts a value before that of `rank`, in a block with room.
+    pub(super) fn insert(&mut self, block: usize, rank: usize, value: V, present: u16) {
+        let (bits, last) = (self.bits, present.count_ones() as usize - 1);
+        let (chunk, at) = self.find_mut(block);
+        chunk.headers[at].0[2] = present;
+        let values = &mut chunk.values[at << bits..][..=last];
+        work::moved(last - rank + 1);
+        values.copy_within(rank..last, rank + 1);
+        values[rank] = value;
+    }
+
+    /// Takes the value of `rank` out; others stay.
+    pub(super) fn take(&mut self, block: usize, rank: usize, present: u16) {
+        let (bits, left) = (self.bits, present.count_ones() as usize);
+        let (chunk, at) = self.find_mut(block);
+        chunk.headers[at].0[2] = present;
+        work::moved(left - rank);
+        chunk.values[at << bits..][..=left].copy_within(rank + 1.., rank);
+    }
+
+    /// Adds a block, and returns its number. There are as many values as it has
+    /// room for.
+    pub(super) fn push(&mut self, page: u32, present: u16, values: &[V]) -> usize {
+        debug_assert_eq!(values.len(), self.capacity());
+        let number = self.blocks;
+        let chunk = number >> self.chunk_bits();
+        if chunk >> GROUP_BITS == self.groups.len() {
+            self.groups.push(Vec::with_capacity(1));
+        }
+        let room = 1 << self.chunk_bits();
+        let group = &mut self.groups[chunk >> GROUP_BITS];
+        if chunk % (1 << GROUP_BITS) == group.len() {
+            let room = if chunk == 0 { 0 } else { room };
+            group.push(Chunk {
+                headers: Vec::with_capacity(room),
+                values: Vec::with_capacity(room << self.bits),
+            });
+        }
+        let chunk = &mut group[chunk % (1 << GROUP_BITS)];
+        chunk.headers.push(Header::new(page, present));
+        chunk.values.extend_from_slice(values);
+        work::moved(values.len());
+        self.blocks += 1;
+        number
+    }
+
+    /// Removes a block. The last block gets its number: returns the page of that
+    /// one, `None` if it was the last itself.
+    pub(super) fn swap_remove(&mut self, block: usize) -> Option<u32> {
+        let last = self.blocks - 1;
+        let (bits, capacity) = (self.bits, self.capacity());
+        let moved = (block != last).then(|| {
+            let (chunk, at) = self.find_mut(last);
+            let header = chunk.headers[at];
+            // Taken out for as long as the other chunk is written to.
+            let values = std::mem::take(&mut chunk.values);
+            let from = at << bits;
+            let (chunk, at) = self.find_mut(block);
+            chunk.headers[at] = header;
+            let to = at << bits;
+            work::moved(capacity);
+            let same = chunk.values.is_empty();
+            if !same {
+                chunk.values[to..to + capacity].copy_from_slice(&values[from..from + capacity]);
+            }
+            let (chunk, _) = self.find_mut(last);
+            chunk.values = values;
+            if same {
+                chunk.values.copy_within(from..from + capacity, to);
+            }
+            header.page()
+        });
+        self.drop_last();
+        moved
+    }
+
+    fn drop_last(&mut self) {
+        let bits = self.bits;
+        self.blocks -= 1;
+        if self.blocks == 0 {
+            self.groups = Vec::new();
+            return;
+        }
+        let (chunk, at) = self.find_mut(self.blocks);
+        chunk.headers.truncate(at);
+        chunk.values.truncate(at << bits);
+        let used = (self.blocks - 1) >> self.chunk_bits();
+        if used == 0 {
+            let chunk = &mut self.groups[0][0];
+            trim(&mut chunk.headers);
+            trim(&mut chunk.values);
+        }
+        let (chunk, _) = self.find(self.blocks - 1);
+        if chunk.headers.len() * 2 <= 1 << self.chunk_bits() {
+            self.drop_spare(used + 1);
+        }
+    }
+
+    /// Frees the empty chunk after the last that is used, if there is one.
+    fn drop_spare(&mut self, spare: usize) {
+        let Some(group) = self.groups.get_mut(spare >> GROUP_BITS) else {
+            return;
+        };
+        if group.len() > spare % (1 << GROUP_BITS) {
+            group.pop();
+            trim(group);
+            if group.is_empty() {
+                self.groups.pop();
+                trim(&mut self.groups);
+            }
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let chunks = self.groups.iter().flatten();
+        let chunks = chunks.map(|chunk| {
+            chunk.headers.capacity() * size_of::<Header>()
+                + chunk.values.capacity() * size_of::<V>()
+        });
+        let groups = self.groups.iter().map(Vec::capacity);
+        chunks.sum::<usize>()
+            + groups.sum::<usize>() * size_of::<Chunk<V>>()
+            + self.groups.capacity() * size_of::<Vec<Chunk<V>>>()
+    }
+}

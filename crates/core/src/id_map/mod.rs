@@ -1,0 +1,350 @@
+//! A map from rule ids to small values that grows and shrinks without a pause.
+//!
+//! # Idea
+//! Sixteen ids that follow each other are a *page*. The values of a page's ids
+//! lie packed, in the order of the ids, in a *block* of 1, 2, 4, 8 or 16 values;
+//! a bitmap says which ids are there, and the number of bits before an id's is
+//! the place of its value. So ids that follow each other, as those from files
+//! do, cost little more than their values, and an id all alone costs a block of
+//! one. A page that outgrows its block moves to the next class; a page that
+//! fills a quarter of its block moves down. In a block of 16 each id has a fixed
+//! place, so that its value is found before the bitmap has come from memory.
+//!
+//! # Data layout
+//! ```text
+//! index    page number ─▶ class, block                  8 bytes a slot ([`index`])
+//! classes  16:  page, present 0110…  │ value × 16 │ …   6 bytes a header ([`blocks`])
+//!           8:  page, present        │ value × 8  │ …
+//!           …
+//!           1:  page, present        │ value      │ …
+//! ```
+//! The blocks of a class have no gaps: where one goes, the last one takes its
+//! place. They are in chunks that are not copied when more come.
+//!
+//! # Cost
+//! Lookup: a slot of the index, a header, a value. Memory for values of 8 bytes:
+//! 9 to 10 bytes an id where ids are dense, 24 to 34 where each has a page of
+//! its own and ids only come.
+//!
+//! Any single operation: at most three blocks copied (a page's own one twice,
+//! the one that fills a gap), 16 slots of an old index swept, a few clusters of
+//! the index probed, a few pieces of memory of 16 KB made or freed. Nothing
+//! large is copied; only two arrays of descriptors grow as a whole, by 16 bytes
+//! for each 16 KB of the index and by 24 for each 65,536 values.
+
+use std::fmt;
+
+use crate::rule::RuleId;
+
+mod blocks;
+mod index;
+#[cfg(test)]
+mod tests;
+
+use blocks::Blocks;
+use index::{BlockAt, Index};
+
+/// Ids of a page.
+const PAGE: usize = 16;
+
+/// Capacities: two to the power of 0 to 4.
+const CLASSES: usize = 5;
+
+/// A map from rule ids to values, in an order of its own.
+pub(crate) struct IdMap<V: Copy> {
+    index: Index,
+    /// Those of one value first.
+    classes: [Blocks<V>; CLASSES],
+    len: usize,
+}
+
+/// An id's page, and its number there.
+#[allow(clippy::cast_possible_truncation)] // the page size is small
+fn split(id: RuleId) -> (u32, u32) {
+    (id.get() / PAGE as u32, id.get() % PAGE as u32)
+}
+
+/// The number of ids that are there before that one.
+fn rank(present: u16, id: u32) -> usize {
+    (present & ((1 << id) - 1)).count_ones() as usize
+}
+
+fn has(present: u16, id: u32) -> bool {
+    present >> id & 1 != 0
+}
+
+/// The class of blocks with a place for each id.
+const WHOLE: usize = CLASSES - 1;
+
+/// The place of an id's value in a block of that class.
+#[inline]
+fn place(class: usize, present: u16, id: u32) -> usize {
+    if class == WHOLE {
+        id as usize
+    } else {
+        rank(present, id)
+    }
+}
+
+/// The values of the ids that are there, each where a block of that class has
+/// it. They come in the order of the ids.
+fn laid_out<V: Copy>(
+    class: usize,
+    present: u16,
+    values: impl Iterator<Item = V>,
+    rest: V,
+) -> [V; PAGE] {
+    let mut out = [rest; PAGE];
+    for (id, value) in ids_of(present).zip(values) {
+        work::moved(1);
+        out[place(class, present, id)] = value;
+    }
+    out
+}
+
+/// The ids that are there.
+fn ids_of(present: u16) -> impl Iterator<Item = u32> {
+    (0..).take(PAGE).filter(move |&id| has(present, id))
+}
+
+#[allow(dead_code)] // not all users need all of it
+impl<V: Copy> IdMap<V> {
+    /// An empty map. The seed decides where entries of the index lie: who
+    /// chooses ids should not know it.
+    pub(crate) fn new(seed: u64) -> IdMap<V> {
+        let mut bits = 0..;
+        IdMap {
+            index: Index::new(seed),
+            classes: std::array::from_fn(|_| Blocks::new(bits.next().expect("endless"))),
+            len: 0,
+        }
+    }
+
+    /// The number of ids.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Where an id's value is: its block, and the place there.
+    #[inline]
+    fn find(&self, id: RuleId) -> Option<(BlockAt, usize)> {
+        let (page, id) = split(id);
+        let at = self.index.get(page)?;
+        let present = self.classes[at.class].present(at.block);
+        has(present, id).then(|| (at, place(at.class, present, id)))
+    }
+
+    /// The value of an id.
+    #[inline]
+    pub(crate) fn get(&self, id: RuleId) -> Option<V> {
+        let (at, place) = self.find(id)?;
+        Some(self.classes[at.class].value(at.block, place))
+    }
+
+    /// The value of an id, to be changed.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: RuleId) -> Option<&mut V> {
+        let (at, place) = self.find(id)?;
+        Some(self.classes[at.class].value_mut(at.block, place))
+    }
+
+    pub(crate) fn contains(&self, id: RuleId) -> bool {
+        self.find(id).is_some()
+    }
+
+    /// Gives an id a value; returns the one before. An id that is there already
+    /// keeps its position, and so do all others.
+    pub(crate) fn set(&mut self, id: RuleId, value: V) -> Option<V> {
+        let (page, id) = split(id);
+        let Some(at) = self.index.get(page) else {
+            self.len += 1;
+            self.index.sweep();
+            let block = self.classes[0].push(page, 1 << id, &[value]);
+            self.index.insert(page, BlockAt { class: 0, block });
+            return None;
+        };
+        let blocks = &mut self.classes[at.class];
+        let present = blocks.present(at.block);
+        let place = place(at.class, present, id);
+        if has(present, id) {
+            let held = blocks.value_mut(at.block, place);
+            return Some(std::mem::replace(held, value));
+        }
+        self.len += 1;
+        self.index.sweep();
+        let count = present.count_ones() as usize;
+        let present = present | 1 << id;
+        if at.class == WHOLE {
+            blocks.set_present(at.block, present);
+            *blocks.value_mut(at.block, place) = value;
+        } else if count < blocks.capacity() {
+            blocks.insert(at.block, place, value, present);
+        } else {
+            let (before, after) = blocks.values(at.block).split_at(place);
+            let all = before.iter().chain([&value]).chain(after).copied();
+            let values = laid_out(at.class + 1, present, all, value);
+            self.change_class(page, at, at.class + 1, present, &values);
+        }
+        None
+    }
+
+    /// Removes an id; returns its value.
+    pub(crate) fn remove(&mut self, id: RuleId) -> Option<V> {
+        let (at, held) = self.find(id)?;
+        let (page, id) = split(id);
+        self.len -= 1;
+        self.index.sweep();
+        let blocks = &mut self.classes[at.class];
+        let value = blocks.value(at.block, held);
+        let before = blocks.present(at.block);
+        let present = before & !(1 << id);
+        let left = present.count_ones() as usize;
+        if left == 0 {
+            self.index.remove(page);
+            self.free(at);
+        } else if left <= blocks.capacity() / 4 {
+            let held = blocks.values(at.block);
+            let all = ids_of(present).map(|id| held[place(at.class, before, id)]);
+            let values = laid_out(at.class - 1, present, all, value);
+            self.change_class(page, at, at.class - 1, present, &values);
+        } else if at.class == WHOLE {
+            blocks.set_present(at.block, present);
+        } else {
+            blocks.take(at.block, held, present);
+        }
+        Some(value)
+    }
+
+    /// Moves a page to a block of another class.
+    fn change_class(
+        &mut self,
+        page: u32,
+        at: BlockAt,
+        class: usize,
+        present: u16,
+        values: &[V; PAGE],
+    ) {
+        let blocks = &mut self.classes[class];
+        let block = blocks.push(page, present, &values[..blocks.capacity()]);
+        self.index.set(page, BlockAt { class, block });
+        self.free(at);
+    }
+
+    /// Frees a block that no page uses any more.
+    fn free(&mut self, at: BlockAt) {
+        if let Some(moved) = self.classes[at.class].swap_remove(at.block) {
+            self.index.set(moved, at);
+        }
+    }
+
+    /// The number of positions, used or not: at most four for each id.
+    pub(crate) fn entries(&self) -> usize {
+        let values = self.classes.iter();
+        values.map(|blocks| blocks.len() * blocks.capacity()).sum()
+    }
+
+    /// The id at a position below [`IdMap::entries`], if it is used, and its
+    /// value. As long as no id comes or goes, each has exactly one position. When
+    /// one does, any id may change its position: a walk over the positions may
+    /// meet an id twice or miss it. A walk that must meet all looks again until
+    /// nothing is left.
+    pub(crate) fn entry(&self, position: usize) -> Option<(RuleId, V)> {
+        let mut left = position;
+        // Full pages first: ids that come and go one by one do not shift them.
+        for blocks in self.classes.iter().rev() {
+            let positions = blocks.len() * blocks.capacity();
+            if left >= positions {
+                left -= positions;
+                continue;
+            }
+            let (block, at) = (left / blocks.capacity(), left % blocks.capacity());
+            let present = blocks.present(block);
+            let id = if blocks.capacity() == PAGE {
+                Some(at).filter(|&id| present >> id & 1 != 0)?
+            } else {
+                ids_of(present).nth(at)? as usize
+            };
+            let id = RuleId::from_index(blocks.page(block) as usize * PAGE + id);
+            return Some((id, blocks.value(block, at)));
+        }
+        None
+    }
+
+    /// All ids with their values, in the order of their positions.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (RuleId, V)> {
+        (0..self.entries()).filter_map(|position| self.entry(position))
+    }
+
+    /// Bytes held, spare room included.
+    pub(crate) fn bytes(&self) -> usize {
+        self.index.bytes() + self.classes.iter().map(Blocks::bytes).sum::<usize>()
+    }
+}
+
+impl<V: Copy> fmt::Debug for IdMap<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdMap")
+            .field("len", &self.len)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Counts what operations do, for tests of their bounds; not in release builds,
+/// which measure times.
+#[cfg(all(test, debug_assertions))]
+mod work {
+    use std::cell::Cell;
+
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(super) struct Work {
+        /// Values and index entries written.
+        pub(super) moved: usize,
+        /// Slots of the index looked at to find an entry or a place for one.
+        pub(super) probed: usize,
+        /// Slots of an old index swept.
+        pub(super) swept: usize,
+    }
+
+    thread_local! {
+        static WORK: Cell<Work> = Cell::default();
+    }
+
+    fn count(add: impl FnOnce(&mut Work)) {
+        let mut work = WORK.get();
+        add(&mut work);
+        WORK.set(work);
+    }
+
+    pub(super) fn moved(count_of: usize) {
+        count(|work| work.moved += count_of);
+    }
+
+    pub(super) fn probed() {
+        count(|work| work.probed += 1);
+    }
+
+    pub(super) fn swept() {
+        count(|work| work.swept += 1);
+    }
+
+    /// The work since this was asked last.
+    pub(super) fn take() -> Work {
+        WORK.take()
+    }
+}
+
+#[cfg(not(all(test, debug_assertions)))]
+mod work {
+    #[inline]
+    pub(super) fn moved(_: usize) {}
+
+    #[inline]
+    pub(super) fn probed() {}
+
+    #[inline]
+    pub(super) fn swept() {}
+}
