@@ -12,8 +12,8 @@ use classyard_workload::kit::differential::Counters;
 use classyard_workload::kit::rounds::Round;
 use classyard_workload::kit::{Subject, isa_specs};
 
-/// Rounds of each test that run by default: a few seconds.
-const ROUNDS: u64 = 60;
+/// Rounds that run by default: a few seconds.
+const ROUNDS: u64 = 25;
 
 /// Changes in each round.
 const UPDATES: usize = 600;
@@ -38,7 +38,7 @@ fn every_engine_and_instruction_set_agrees_on_random_schemas() {
             let mut schema = Vec::new();
             write_schema(&round.schema, &mut schema).unwrap();
             let schema = String::from_utf8(schema).unwrap();
-            panic!("{found}\nwith the schema\n{schema}");
+            panic!("{found}\nin a round with the schema\n{schema}");
         }
         for skip in &outcome.skips {
             let subject = subjects.iter().find(|s| s.name() == skip.subject);

@@ -22,11 +22,17 @@ use super::random::{Dice, RuleMaker, SeededDice, random_schema};
 
 /// Numbers of rules to have most of the time. Small sets are checked most per
 /// second; large ones have large tables.
-const RULES: [usize; 10] = [3, 10, 25, 60, 60, 120, 120, 250, 600, 2500];
+const RULES: [usize; 14] = [
+    3, 10, 25, 25, 60, 60, 60, 120, 120, 120, 250, 250, 600, 2500,
+];
 
-/// The most rules times the words of their keys, so that a round of a schema
-/// with 32 words takes no longer than one with 4.
-const RULE_WORDS: usize = 10_000;
+/// The most rules times the square of the words of their keys, so that rounds of
+/// wide schemas take seconds, too: learning takes that long. With 250 rules of 32
+/// words a round took 12 s, with 2,500 rules of 3 words 5 s (2026-11-23).
+const RULE_WORDS: usize = 40_000;
+
+/// Any schema may have so many rules.
+const ANY_SCHEMA: usize = 60;
 
 /// Changes for each rule in which the phases of [`Churn`](super::random::Churn)
 /// come once each: 2.8 transactions for each rule, of 4.7 changes in the mean.
@@ -34,6 +40,19 @@ const CHANGES_PER_RULE: usize = 13;
 
 /// Changes that the phases take however many rules there are.
 const CHANGES: usize = 500;
+
+/// About how many checks there are in a round, but for small sets, which have
+/// one after every tenth transaction. Reorganising and learning again come with
+/// checks, and learning takes most of a round's time.
+const CHECKS: usize = 50;
+
+/// Changes of a transaction in the mean.
+const CHANGES_PER_TRANSACTION: usize = 5;
+
+/// Headers of a check times rules: below this, the oracle's scans take less time
+/// than what else is done for a check. Of 10 s for 2,500 rules, scans with 64
+/// headers took 0.6 s (2026-11-23, `check --schemas 1 --seed 98` under perf).
+const HEADERS_TIMES_RULES: usize = 300_000;
 
 /// A differential run over a random schema.
 #[derive(Clone, Debug)]
@@ -57,7 +76,7 @@ impl Round {
         let mut dice = SeededDice::new(seed);
         let dice: &mut dyn Dice = &mut dice;
         let schema = random_schema(dice);
-        let most = RULE_WORDS / schema.key_words();
+        let most = (RULE_WORDS / schema.key_words().pow(2)).max(ANY_SCHEMA);
         let most = match updates {
             Some(updates) => most.min(updates / CHANGES_PER_RULE).max(RULES[0]),
             None => most,
@@ -67,19 +86,18 @@ impl Round {
             0 => RuleSet::new(&schema),
             _ => RuleMaker::new(&schema, dice).rule_set(rules, dice),
         };
-        // The oracle's time for a check grows with headers times rules, so that
-        // few rules are looked up with many headers.
-        let headers = (40_000 / rules).clamp(64, 512);
+        let updates = updates.unwrap_or(CHANGES + CHANGES_PER_RULE * rules);
+        let headers = (HEADERS_TIMES_RULES / rules).clamp(128, 1024);
         let options = Options {
             seed,
-            updates: updates.unwrap_or(CHANGES + CHANGES_PER_RULE * rules),
+            updates,
             rules,
             limit: rules + rules / 2 + 1,
-            check_every: if rules > 250 { 40 } else { 10 },
+            check_every: (updates / CHANGES_PER_TRANSACTION / CHECKS).max(10),
             headers,
-            batches: headers / 40,
+            batches: headers / 30,
             masked: 16,
-            build_every: 6,
+            build_every: 10,
             ..Options::default()
         };
         Round {
@@ -125,7 +143,8 @@ mod tests {
         }
         for round in &rounds {
             let words = round.schema.key_words();
-            assert!(round.options.rules * words <= RULE_WORDS);
+            let rules = round.options.rules;
+            assert!(rules <= ANY_SCHEMA || rules * words * words <= RULE_WORDS);
         }
         assert!(rounds.iter().any(|round| round.start.is_empty()));
         let few = Round::draw(1, Some(100));

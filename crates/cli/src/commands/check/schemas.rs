@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use classyard::EngineSpec;
+use classyard::{EngineSpec, Schema};
 use classyard_workload::formats::write_schema;
 use classyard_workload::kit::differential::{Counters, Outcome};
 use classyard_workload::kit::rounds::Round;
@@ -133,8 +133,10 @@ struct Different {
     engine: String,
     /// What is wrong, and the smallest case that shows it.
     text: String,
-    /// The schema as a file.
+    /// The round's schema as a file.
     schema: String,
+    /// The schema of the smallest case, which may have fewer fields, as a file.
+    case_schema: String,
     /// The command that does this round again.
     repeat: String,
 }
@@ -217,14 +219,18 @@ impl SchemasReport {
             equal,
         });
         if let Some(found) = outcome.disagreement {
-            let mut text = Vec::new();
-            write_schema(schema, &mut text)?;
+            let file = |schema: &Schema| {
+                let mut text = Vec::new();
+                write_schema(schema, &mut text)?;
+                Ok::<_, io::Error>(String::from_utf8_lossy(&text).into_owned())
+            };
             self.equal = false;
             self.disagreement = Some(Different {
                 seed: round.seed,
                 engine: found.subject.clone(),
                 text: found.to_string(),
-                schema: String::from_utf8_lossy(&text).into_owned(),
+                schema: file(schema)?,
+                case_schema: file(&found.scenario.schema)?,
                 repeat: format!(
                     "classyard check --schemas 1 --seed {}{}",
                     round.seed, self.flags
@@ -304,7 +310,11 @@ impl Report for SchemasReport {
         let heading = format!("round with seed {}", different.seed);
         writeln!(out, "\n{}", paint(BOLD, &heading))?;
         writeln!(out, "{}", different.text.trim_end())?;
-        writeln!(out, "\nits schema as a file:\n\n{}", different.schema)?;
+        writeln!(
+            out,
+            "\nthe case's schema as a file:\n\n{}",
+            different.case_schema
+        )?;
         writeln!(out, "to repeat: {}", different.repeat)
     }
 
