@@ -134,6 +134,54 @@ fn engines_are_chosen_and_checked_by_name() {
 }
 
 #[test]
+fn random_schemas_are_checked_by_their_seeds() {
+    let arguments = "check --schemas 3 --updates 300 --engines linear,tss,linear --seed";
+    let report = run(&format!("{arguments} 11 --format json"))
+        .exits(0)
+        .silent()
+        .json();
+    assert_eq!(report["equal"], true);
+    assert_eq!(report["engines"].as_array().unwrap().len(), 2);
+    assert!(report["disagreement"].is_null());
+    let rounds = report["rounds"].as_array().unwrap();
+    assert_eq!(rounds.len(), 3);
+    let lookups = |round: &serde_json::Value| round["lookups"].as_u64().unwrap();
+    assert_eq!(
+        report["lookups"].as_u64().unwrap(),
+        rounds.iter().map(lookups).sum::<u64>()
+    );
+    for key in [
+        "batch_lookups",
+        "single_lookups",
+        "masked_lookups",
+        "chained_lookups",
+        "flips",
+        "rebuilds",
+        "relearnings",
+    ] {
+        assert!(report["compared"][key].as_u64().unwrap() > 0, "no {key}");
+    }
+    // The third round is the first one of its seed.
+    let again = run(&format!("{arguments} 13 --format json"))
+        .exits(0)
+        .json();
+    let again = &again["rounds"][0];
+    assert_eq!(again["seed"], 13);
+    for key in ["fields", "bits", "rules", "changes", "lookups"] {
+        assert_eq!(again[key], rounds[2][key], "{key}");
+    }
+    let table = run(&format!("{arguments} 11")).exits(0).silent();
+    table
+        .prints("3 of 3, seeds 11 to 13")
+        .prints("all engines agree in 3 schemas");
+    let csv = run(&format!("{arguments} 11 --format csv")).exits(0);
+    assert_eq!(csv.lines().len(), 1 + 3);
+    run("check --schemas 3 --profiles all")
+        .exits(2)
+        .complains("cannot be used with");
+}
+
+#[test]
 fn classbench_answers_are_found_again() {
     let Some(folder) = classbench() else {
         eprintln!("skipped: no folder shared/classbench above this crate");

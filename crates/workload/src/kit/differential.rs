@@ -60,6 +60,8 @@ pub struct Options {
     pub check_every: usize,
     /// Headers for each check.
     pub headers: usize,
+    /// Batches of them for each check, 45 headers long in the mean.
+    pub batches: usize,
     /// Masked lookups for each check.
     pub masked: usize,
     /// How many of them are followed by lookups of headers that differ in bits
@@ -81,6 +83,7 @@ impl Default for Options {
             limit: 150,
             check_every: 10,
             headers: 64,
+            batches: 4,
             masked: 24,
             flips: 1,
             build_every: 4,
@@ -142,6 +145,13 @@ impl Counters {
             ("traces", self.traces),
             ("inspections", self.inspections),
         ]
+    }
+
+    /// Lookups whose outcome was compared: in batches, single, masked, chained
+    /// over two classifiers, and of headers that differ outside of a mask.
+    #[must_use]
+    pub fn lookups(&self) -> usize {
+        self.batch_keys + self.singles + self.masked + self.chains + self.flips
     }
 
     /// Adds another run's counts.
@@ -523,7 +533,7 @@ impl<'a> Run<'a> {
         let winner = |row: usize| winners[row % keys.len()];
         let mut questions: Questions = vec![(Question::Held, Vec::new())];
 
-        for _ in 0..4 {
+        for _ in 0..self.options.batches {
             let length = BATCH_LENGTHS[self.next_length % BATCH_LENGTHS.len()];
             self.next_length += 1;
             let start = dice.below(keys.len());

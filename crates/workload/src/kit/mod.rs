@@ -11,6 +11,7 @@
 //! | [`random`] | nasty rules, headers, schemas and updates, from a seed or from a fuzzer's bytes |
 //! | [`oracle`] | the definition: a plain list of rules that changes |
 //! | [`differential`] | any engines against the oracle, over a stream of updates |
+//! | [`rounds`] | such runs over one random schema after the other |
 //! | [`collider`] | several engines against each other, over a trace of headers |
 //! | [`vectors`] | cases written by hand, with their answers, in files |
 //!
@@ -32,6 +33,7 @@ pub mod collider;
 pub mod differential;
 pub mod oracle;
 pub mod random;
+pub mod rounds;
 pub mod text;
 pub mod vectors;
 
@@ -156,6 +158,26 @@ pub fn variant_specs() -> Vec<EngineSpec> {
         }
     }
     specs
+}
+
+/// The names of instruction sets, as engines' option `isa` takes them.
+const INSTRUCTION_SETS: [&str; 3] = ["avx512", "avx2", "scalar"];
+
+/// Specifications of the engines that have code for several instruction sets:
+/// with each one that this processor has.
+#[must_use]
+pub fn isa_specs() -> Vec<EngineSpec> {
+    let nothing = RuleSet::new(&Schema::ipv4_5tuple());
+    let engines = classyard::ENGINES.iter();
+    let specs = engines.flat_map(|engine| {
+        let spec = |isa| EngineSpec::parse(&format!("{}:isa={isa}", engine.name)).ok();
+        INSTRUCTION_SETS.into_iter().filter_map(spec)
+    });
+    let builds = |spec: &EngineSpec| {
+        let built = spec.build(&nothing, &Limits::default(), &mut NoProgress);
+        built.is_ok()
+    };
+    specs.filter(builds).collect()
 }
 
 /// Something that was not checked, and why.

@@ -2,9 +2,10 @@
 //!
 //! Uniformly random rules hardly ever overlap, and uniformly random headers
 //! hardly ever match. So rules draw their values from small pools, in which
-//! prefixes nest, ranges share ends and touch, and masks have holes; they
-//! repeat each other with other priorities; and headers come from the corners
-//! of rules, from one step outside, and from where two rules overlap.
+//! prefixes nest, ranges share ends, touch, and cross the borders of bytes, lanes
+//! and words, and masks have holes; they repeat each other with other priorities;
+//! and headers come from the corners of rules, from both sides of such borders,
+//! from one step outside, and from where two rules overlap.
 //!
 //! All choices come from [`Dice`]: from a seed, or from a fuzzer's bytes, so
 //! that the same generators serve both.
@@ -12,6 +13,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
+mod borders;
 mod headers;
 mod rules;
 mod schemas;

@@ -152,18 +152,23 @@ fn masks_and_panics_are_found() {
 
 #[test]
 fn a_fault_that_all_share_is_found_by_proofs() {
-    let (rules, keys) = workload(4, 60, 3000);
-    let (policy, trace) = (Policy::from(rules), PolicyTrace::from(keys));
-    let subjects = [Fault::HigherIdOnTie.subject()];
-    let report = collide(
-        &policy,
-        &trace,
-        None,
-        &subjects,
-        &options(),
-        &mut NoProgress,
-    );
-    assert!(report.collision.is_some());
+    // Only one header in many is looked up with a mask, so a seed may miss it.
+    let found = (1..=8).filter(|&seed| {
+        let (rules, keys) = workload(seed, 60, 3000);
+        let (policy, trace) = (Policy::from(rules), PolicyTrace::from(keys));
+        let subjects = [Fault::HigherIdOnTie.subject()];
+        let report = collide(
+            &policy,
+            &trace,
+            None,
+            &subjects,
+            &options(),
+            &mut NoProgress,
+        );
+        report.collision.is_some()
+    });
+    let found = found.count();
+    assert!(found >= 4, "found with {found} of 8 seeds");
 }
 
 #[test]

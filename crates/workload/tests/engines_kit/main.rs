@@ -1,7 +1,7 @@
 //! Tests of the test kit: classifiers that are wrong in one way must be found
 //! out, and the report must be small and repeatable.
 
-use classyard::{Limits, NoProgress, RuleSet, Schema};
+use classyard::{Field, Limits, MatchKind, NoProgress, RuleSet, Schema};
 use classyard_workload::kit::Subject;
 use classyard_workload::kit::differential::{Options, differential};
 use classyard_workload::kit::random::{RuleMaker, SeededDice};
@@ -73,6 +73,31 @@ fn what_is_found_is_made_small_and_repeats() {
         assert_eq!(found.scenario.replay(linear).unwrap(), None);
         let cases = parse("t", &found.to_case()).unwrap_or_else(|e| panic!("{e}\n{found}"));
         assert_eq!(cases.len(), 1);
+    }
+}
+
+#[test]
+fn fields_that_do_not_matter_are_left_out() {
+    let kinds = [
+        MatchKind::Exact,
+        MatchKind::Prefix,
+        MatchKind::Range,
+        MatchKind::Ternary,
+    ];
+    let fields = (0..12).map(|i: u32| {
+        let kind = kinds[i as usize % 4];
+        Field::new(&format!("f{i}"), 9 * (i + 1), kind)
+    });
+    let schema = Schema::new("many", fields.collect()).unwrap();
+    for fault in [Fault::HigherIdOnTie, Fault::BatchOf17] {
+        let mut dice = SeededDice::new(3);
+        let start = RuleMaker::new(&schema, &mut dice).rule_set(20, &mut dice);
+        let outcome = differential(&[fault.subject()], &start, &options(3), &mut NoProgress);
+        let found = outcome.disagreement.unwrap();
+        assert!(found.minimal);
+        let left = found.scenario.schema.fields().len();
+        assert!(left <= 2, "{left} fields:\n{found}");
+        assert!(parse("t", &found.to_case()).is_ok(), "{found}");
     }
 }
 

@@ -8,9 +8,9 @@ use classyard::{BATCH, ENGINES, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef
 use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::{Family, Recipe};
-use classyard_workload::kit::Subject;
 use classyard_workload::kit::collider::{self, CollisionReport, collide};
 use classyard_workload::kit::random::{Dice, SeededDice, draw_header};
+use classyard_workload::kit::{Subject, isa_specs};
 
 use crate::failure::Failure;
 use crate::input::family::{FamilyName, hostile_sets, profile};
@@ -21,6 +21,7 @@ use crate::output::OutputArgs;
 use crate::talk::Talk;
 
 mod report;
+mod schemas;
 
 use report::{CaseReport, CheckReport};
 
@@ -33,6 +34,9 @@ use report::{CaseReport, CheckReport};
 ///
 /// Without files it checks the embedded example and every built-in profile at
 /// 1,000 rules.
+///
+/// With --schemas it draws schemas, rules and headers at random, over and over,
+/// and compares every answer with a plain scan of the rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +47,11 @@ Examples:
       --updates 100k
   classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --headers 1M
   classyard check --hostile all --sizes 500 --updates 2k
-      rules that are hard for classifiers")]
+      rules that are hard for classifiers
+  classyard check --schemas 200 --seed 7 --engines all,forest:isa=scalar
+      random schemas, each with its own rules, headers and changes
+  classyard check --schemas 1 --seed 23
+      the round with seed 23 again")]
 pub(crate) struct Args {
     /// The rules; - for standard input, gzip is unpacked
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -88,6 +96,23 @@ pub(crate) struct Args {
     )]
     hostile: Vec<String>,
 
+    /// Check so many random schemas instead: 1 to 64 fields of 1 to 128 bits, of
+    /// all kinds
+    ///
+    /// Each round draws a schema and from 3 to 2,500 rules. Then rules are
+    /// changed, removed until there is none, and added again, and engines
+    /// rebuild and learn again in between. The first round takes the random
+    /// numbers of --seed, the next those of the number above.
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = count,
+        conflicts_with_all = ["rules", "capture", "trace", "expected", "profiles", "hostile",
+            "families", "sizes", "headers_drawn", "headers_per_update", "schema"],
+        help_heading = "Generated rules"
+    )]
+    schemas: Option<usize>,
+
     /// The numbers of rules
     #[arg(
         long,
@@ -110,14 +135,11 @@ pub(crate) struct Args {
     )]
     families: Vec<FamilyName>,
 
-    /// The engines: NAME or NAME:OPTION=VALUE:..., or `all`
-    #[arg(
-        short,
-        long,
-        value_name = "SPECS",
-        value_delimiter = ',',
-        default_value = "all"
-    )]
+    /// The engines: NAME or NAME:OPTION=VALUE:..., or `all` with their defaults
+    ///
+    /// Without it, all. With --schemas those that have code for several
+    /// instruction sets run with each that the processor has, too.
+    #[arg(short, long, value_name = "SPECS", value_delimiter = ',')]
     engines: Vec<String>,
 
     /// How many headers to draw, from where answers change: corners of rules,
@@ -128,8 +150,11 @@ pub(crate) struct Args {
     headers_drawn: Option<usize>,
 
     /// How many random changes to make, with checks in between
-    #[arg(short, long, value_name = "N", value_parser = count, default_value = "0")]
-    updates: usize,
+    ///
+    /// Without it none; with --schemas as many in each round as it takes to
+    /// remove all rules and add them again.
+    #[arg(short, long, value_name = "N", value_parser = count)]
+    updates: Option<usize>,
 
     /// How many headers to look up after each transaction
     #[arg(long, value_name = "N", value_parser = count, default_value = "16")]
@@ -141,6 +166,16 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     output: OutputArgs,
+}
+
+impl Args {
+    /// The engines that were asked for.
+    fn engine_words(&self) -> Vec<String> {
+        match self.engines.as_slice() {
+            [] => vec!["all".to_owned()],
+            words => words.to_vec(),
+        }
+    }
 }
 
 /// Headers that are looked up again and again while rules change.
@@ -161,8 +196,14 @@ struct Case {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    let specs = engines(&args.engines)?;
-    let mut report = CheckReport::new(&specs, args.seed, args.updates);
+    let mut specs = engines(&args.engine_words())?;
+    if let Some(count) = args.schemas {
+        if args.engines.is_empty() {
+            specs.extend(isa_specs());
+        }
+        return schemas::run(args, count, &specs, talk);
+    }
+    let mut report = CheckReport::new(&specs, args.seed, args.updates.unwrap_or(0));
     let subjects = || specs.iter().cloned().map(Subject::from).collect::<Vec<_>>();
 
     if args.profiles.is_empty() && args.hostile.is_empty() {
@@ -203,12 +244,13 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseRepo
         &options,
         &mut talk.progress(),
     )];
-    if args.updates > 0 && reports[0].collision.is_none() {
+    let updates = args.updates.unwrap_or(0);
+    if updates > 0 && reports[0].collision.is_none() {
         // After each change, a few headers in smaller batches, since a slow
         // engine would take all the time otherwise.
         let options = collider::Options {
             batch: args.headers_per_update.clamp(1, BATCH),
-            updates: args.updates,
+            updates,
             headers_per_update: args.headers_per_update,
             ..options
         };
@@ -228,16 +270,16 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseRepo
         talk.warn(&format!("{}: {skip}", case.name));
     }
     let mut repeat = format!("classyard check {}", case.flags);
-    if args.updates > 0 {
+    if updates > 0 {
         repeat.push_str(&format!(
-            " --updates {} --headers-per-update {}",
-            args.updates, args.headers_per_update
+            " --updates {updates} --headers-per-update {}",
+            args.headers_per_update
         ));
     }
     repeat.push_str(&format!(
         " --seed {} --engines {}",
         args.seed,
-        args.engines.join(",")
+        args.engine_words().join(",")
     ));
     CaseReport::new(case, &reports, began.elapsed(), repeat)
 }

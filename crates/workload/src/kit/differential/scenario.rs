@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use classyard::key::unpack;
 use classyard::{
-    BuildError, Classifier, FieldMatch, KeyVec, Limits, NoProgress, Progress, Rule, RuleId, Schema,
-    Scratch,
+    BuildError, Classifier, Field, FieldMatch, KeyVec, Limits, NoProgress, Progress, Rule, RuleId,
+    Schema, Scratch,
 };
 
 use super::Counters;
@@ -231,8 +231,9 @@ struct Minimiser<'a> {
 /// The smallest scenario that could be found with the same kind of finding,
 /// and its finding; `None` if the scenario as it is does not repeat it.
 ///
-/// Leaves out transactions, changes, rules, headers and demands of rules, one
-/// after the other, as long as the finding stays; so what is left is needed.
+/// Leaves out transactions, changes, rules, headers, fields of schemas that are
+/// not built in, and demands of rules, one after the other, as long as the finding
+/// stays; so what is left is needed.
 #[must_use]
 pub fn minimise(
     subject: &Subject,
@@ -271,7 +272,21 @@ impl Minimiser<'_> {
                 break;
             }
         }
+        self.fewer_fields();
         self.fewer_demands();
+    }
+
+    /// Leaves fields out of the schema, unless it is one that people know.
+    fn fewer_fields(&mut self) {
+        let schema = &self.best.schema;
+        if Schema::built_in(schema.name()).is_some_and(|known| known == *schema) {
+            return;
+        }
+        for index in (0..schema.fields().len()).rev() {
+            if let Some(candidate) = without_field(&self.best, index) {
+                self.take(candidate);
+            }
+        }
     }
 
     /// Takes the candidate over if it shows the same.
@@ -437,6 +452,60 @@ impl Minimiser<'_> {
             }
         }
     }
+}
+
+/// The scenario over a schema without one of the fields; `None` if it is the only
+/// one.
+fn without_field(scenario: &Scenario, index: usize) -> Option<Scenario> {
+    let old = &scenario.schema;
+    let mut fields: Vec<Field> = old.fields().to_vec();
+    fields.remove(index);
+    let new = Schema::new(old.name(), fields).ok()?;
+    let shorter = |words: &[u64]| {
+        let mut values = unpack(old, words);
+        values.remove(index);
+        values
+    };
+    let mut candidate = scenario.clone();
+    for_each_rule(&mut candidate, &mut |rule| {
+        let view = rule.view();
+        if view.schema() == old {
+            let mut matches = view.fields();
+            matches.remove(index);
+            let made = Rule::new(&new, view.id(), view.priority(), view.action(), &matches);
+            *rule = Arc::new(made.expect("matches of the same fields"));
+        }
+    });
+    match &mut candidate.question {
+        Question::Batch { keys, .. }
+        | Question::One { keys }
+        | Question::Masked { keys, .. }
+        | Question::BatchMasked { keys, .. }
+        | Question::Chain { keys }
+        | Question::Trace { keys } => {
+            let mut fewer = KeyVec::new(&new);
+            for key in keys.as_slice().iter() {
+                let header = shorter(key);
+                fewer.push(&header).expect("values of the same fields");
+            }
+            *keys = fewer;
+        }
+        Question::Build
+        | Question::Apply(_)
+        | Question::Rebuild
+        | Question::Relearn
+        | Question::Held => {}
+    }
+    if let Question::Masked { preset, .. } | Question::BatchMasked { preset, .. } =
+        &mut candidate.question
+    {
+        let mut mask = KeyVec::new(&new);
+        mask.push(&shorter(preset))
+            .expect("values of the same fields");
+        *preset = mask.key(0).to_vec();
+    }
+    candidate.schema = new;
+    Some(candidate)
 }
 
 /// Visits every rule of a scenario, wherever it is.

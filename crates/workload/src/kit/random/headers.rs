@@ -2,13 +2,13 @@
 
 use classyard::{FieldId, FieldMatch, RuleRef, Schema};
 
-use super::Dice;
+use super::{Dice, borders};
 
 /// A header: one value for each field of the schema.
 ///
 /// Most come from rules: a corner, one step outside of a corner, a point
 /// inside, a point where two rules overlap, a mixture of the fields of several
-/// rules. Some are random, some all zeros or all ones.
+/// rules, both sides of a border of bytes, lanes or words that a range crosses. Some are random, some all zeros or all ones.
 #[must_use]
 pub fn draw_header(schema: &Schema, rules: &[RuleRef<'_>], dice: &mut dyn Dice) -> Vec<u128> {
     let fields = || schema.fields().iter();
@@ -53,15 +53,17 @@ pub fn draw_member(schema: &Schema, rule: RuleRef<'_>, dice: &mut dyn Dice) -> V
     ids.map(|id| inside(schema, rule, id, dice)).collect()
 }
 
-/// Moves one field just beyond the rule, or flips one of its bits.
+/// Moves one field beyond the rule, just so or by a piece of the field, or flips
+/// one of its bits.
 fn step_outside(schema: &Schema, rule: RuleRef<'_>, header: &mut [u128], dice: &mut dyn Dice) {
     let ids: Vec<FieldId> = schema.field_ids().collect();
     let id = *dice.pick(&ids);
     let field = schema.field(id);
     let (low, high) = rule.ends(id);
-    header[id.index()] = match dice.below(3) {
+    header[id.index()] = match dice.below(4) {
         0 => low.saturating_sub(1),
         1 => high.saturating_add(1).min(field.max_value()),
+        2 => borders::beyond(low, high, field.width(), dice),
         _ => header[id.index()] ^ (1 << dice.below(field.width() as usize)),
     };
 }
@@ -70,9 +72,10 @@ fn step_outside(schema: &Schema, rule: RuleRef<'_>, header: &mut [u128], dice: &
 fn inside(schema: &Schema, rule: RuleRef<'_>, id: FieldId, dice: &mut dyn Dice) -> u128 {
     let field = schema.field(id);
     let (low, high) = rule.ends(id);
-    match (dice.below(3), rule.field(id)) {
+    match (dice.below(4), rule.field(id)) {
         (0, _) => low,
         (1, _) => high,
+        (2, FieldMatch::Range { low, high }) => borders::beside(low, high, dice),
         (_, FieldMatch::Ternary { value, mask }) => value | (dice.bits(field.width()) & !mask),
         _ => dice.between(low, high),
     }

@@ -7,7 +7,7 @@ use classyard::{
     Schema,
 };
 
-use super::Dice;
+use super::{Dice, borders};
 
 /// Makes rules that overlap, nest, touch and repeat each other.
 ///
@@ -44,6 +44,8 @@ enum Shape {
     Any,
     Mask(u128),
     Length(u32),
+    /// A range across a border of bytes, lanes or words.
+    Straddle,
 }
 
 impl RuleMaker {
@@ -232,6 +234,7 @@ impl RuleMaker {
                     Shape::Any => FieldMatch::Any,
                     Shape::Mask(mask) => FieldMatch::Ternary { value, mask },
                     Shape::Length(length) => FieldMatch::Prefix { value, length },
+                    Shape::Straddle => straddle(field, value, dice),
                 }
             })
             .collect()
@@ -304,12 +307,20 @@ impl RuleMaker {
                 value,
                 mask: dice.bits(field.width()),
             },
+            MatchKind::Range if dice.one_in(2) => straddle(field, value, dice),
             MatchKind::Range => FieldMatch::Range {
                 low: value,
                 high: dice.between(value, field.max_value()),
             },
         }
     }
+}
+
+/// A range with values on both sides of a border, perhaps the one below a value.
+fn straddle(field: &Field, near: u128, dice: &mut dyn Dice) -> FieldMatch {
+    let border = borders::border(field.width(), near, dice);
+    let (low, high) = borders::straddling(border, field.width(), dice);
+    FieldMatch::Range { low, high }
 }
 
 /// Whether every header matches.
@@ -343,6 +354,10 @@ fn pool(field: &Field, dice: &mut dyn Dice) -> Pool {
         values.extend([value, value ^ 1, value & !low, value | low]);
         values.push(value.saturating_add(1).min(full));
         values.push(value.saturating_sub(1));
+    }
+    if field.kind() == MatchKind::Range {
+        let border = borders::border(width, 0, dice);
+        values.extend([border, border - 1]);
     }
     let alternating = 0xaaaa_aaaa_aaaa_aaaa_aaaa_aaaa_aaaa_aaaa_u128 & full;
     let bit = 1u128 << dice.below(width as usize);
@@ -397,6 +412,7 @@ fn shape(field: &Field, pool: &Pool, wild: usize, dice: &mut dyn Dice) -> Shape 
     }
     match field.kind() {
         MatchKind::Exact => Shape::Length(field.width()),
+        MatchKind::Range if dice.one_in(3) => Shape::Straddle,
         MatchKind::Prefix | MatchKind::Range => Shape::Length(*dice.pick(&pool.lengths)),
         MatchKind::Ternary => Shape::Mask(*dice.pick(&pool.masks)),
     }
@@ -404,7 +420,8 @@ fn shape(field: &Field, pool: &Pool, wild: usize, dice: &mut dyn Dice) -> Shape 
 
 fn range(field: &Field, pool: &Pool, value: u128, dice: &mut dyn Dice) -> FieldMatch {
     let full = field.max_value();
-    let (low, high) = match dice.below(9) {
+    let width = field.width();
+    let (low, high) = match dice.below(14) {
         0 => (value, value),
         1 => (value, full),
         2 => (0, value),
@@ -420,6 +437,12 @@ fn range(field: &Field, pool: &Pool, value: u128, dice: &mut dyn Dice) -> FieldM
             (value & !low, value | low)
         }
         7 => (value, dice.between(value, full)),
+        8..=10 => return straddle(field, value, dice),
+        11 => borders::nearly_prefix(value, width, dice),
+        12 => {
+            let high = dice.between(value, full);
+            borders::round_ends(value, high, width, dice)
+        }
         _ => {
             let other = *dice.pick(&pool.values);
             (value.min(other), value.max(other))
@@ -443,7 +466,7 @@ fn nudged(field: &Field, wanted: FieldMatch, dice: &mut dyn Dice) -> FieldMatch 
                 length.saturating_sub(1)
             },
         },
-        FieldMatch::Range { low, high } => match dice.below(4) {
+        FieldMatch::Range { low, high } => match dice.below(6) {
             0 => FieldMatch::Range {
                 low: low.saturating_sub(1),
                 high,
@@ -453,6 +476,14 @@ fn nudged(field: &Field, wanted: FieldMatch, dice: &mut dyn Dice) -> FieldMatch 
                 high: high.saturating_add(1).min(full),
             },
             2 => FieldMatch::Range { low: high, high },
+            3 => FieldMatch::Range {
+                low,
+                high: high.saturating_add(bit).min(full),
+            },
+            4 => FieldMatch::Range {
+                low: low.saturating_sub(bit),
+                high,
+            },
             // The range that begins where this one ends.
             _ => FieldMatch::Range {
                 low: high.saturating_add(1).min(full),
@@ -489,6 +520,74 @@ mod tests {
         }
         assert!(overlaps > 1000 && covers > 1000, "{overlaps} {covers}");
         assert!(twins > 100 && ties > 1000, "{twins} {ties}");
+    }
+
+    /// Ranges of every width cross every border of a byte, a lane or a word,
+    /// closely and from afar, and are looked up on both sides of it.
+    #[test]
+    fn ranges_cross_every_border() {
+        use crate::kit::random::draw_member;
+        use std::collections::HashSet;
+        let mut dice = SeededDice::new(41);
+        for width in [9, 16, 17, 24, 32, 33, 48, 49, 64, 65, 80, 96, 112, 128] {
+            let schema = Schema::new("r", vec![Field::new("r", width, MatchKind::Range)]);
+            let schema = schema.unwrap();
+            let mut seen = HashSet::new();
+            for _ in 0..300 {
+                let rules = RuleMaker::new(&schema, &mut dice).rule_set(30, &mut dice);
+                for rule in rules.iter() {
+                    let id = schema.field_ids().next().unwrap();
+                    let (low, high) = rule.ends(id);
+                    for bit in (8..width).step_by(8) {
+                        let border = high >> bit << bit;
+                        if border <= low || high - low >= (field_values(width) >> 1) {
+                            continue;
+                        }
+                        let close = border - low <= 16 && high - border < 16;
+                        let multiple = border > 1 << bit;
+                        seen.insert((bit, "crossed", close));
+                        if multiple {
+                            seen.insert((bit, "a multiple crossed", close));
+                        }
+                        let header = draw_member(&schema, rule, &mut dice)[0];
+                        if header == border {
+                            seen.insert((bit, "looked up at it", close));
+                        } else if header == border - 1 {
+                            seen.insert((bit, "looked up below it", close));
+                        }
+                    }
+                    let lows = [low & 0xffff, high & 0xffff];
+                    for (end, name) in lows.iter().zip(["low", "high"]) {
+                        match end {
+                            0 => seen.insert((16, name, false)),
+                            0xffff => seen.insert((16, name, true)),
+                            _ => false,
+                        };
+                    }
+                }
+            }
+            for close in [true, false] {
+                for bit in (8..width).step_by(8) {
+                    for what in ["crossed", "looked up at it", "looked up below it"] {
+                        let key = (bit, what, close);
+                        assert!(seen.contains(&key), "{width} bits: {key:?}");
+                    }
+                    if bit + 1 < width {
+                        let key = (bit, "a multiple crossed", close);
+                        assert!(seen.contains(&key), "{width} bits: {key:?}");
+                    }
+                }
+                if width > 16 {
+                    assert!(seen.contains(&(16, "low", close)), "{width} {close}");
+                    assert!(seen.contains(&(16, "high", close)), "{width} {close}");
+                }
+            }
+        }
+    }
+
+    /// How many values a field has, or nearly so.
+    fn field_values(width: u32) -> u128 {
+        u128::MAX >> (128 - width)
     }
 
     #[test]

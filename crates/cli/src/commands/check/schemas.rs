@@ -1,0 +1,350 @@
+//! `classyard check --schemas`: engines against the oracle over random schemas.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use classyard::{EngineSpec, Schema};
+use classyard_workload::formats::write_schema;
+use classyard_workload::kit::differential::{Counters, Outcome};
+use classyard_workload::kit::rounds::Round;
+use classyard_workload::kit::{Skip, Subject};
+use serde::{Serialize, Serializer};
+
+use super::Args;
+use crate::failure::Failure;
+use crate::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, large, paint, seconds};
+use crate::output::table::fact;
+use crate::output::{Report, csv, join};
+use crate::talk::Talk;
+
+/// Runs so many rounds, or fewer if answers differ.
+pub(super) fn run(
+    args: &Args,
+    count: usize,
+    specs: &[EngineSpec],
+    talk: Talk,
+) -> Result<(), Failure> {
+    let subjects: Vec<Subject> = specs.iter().cloned().map(Subject::from).collect();
+    let mut report = SchemasReport::new(args, count, specs);
+    let mut progress = talk.progress();
+    let began = Instant::now();
+    for (index, number) in (0..count).zip(0u64..) {
+        let round_began = Instant::now();
+        let round = Round::draw(args.seed.wrapping_add(number), args.updates);
+        let mut overall = Overall {
+            progress: &mut progress,
+            before: index,
+            count,
+        };
+        let outcome = round.run(&subjects, &mut overall);
+        let took = round_began.elapsed().as_secs_f64();
+        if !report.push(&round, outcome, took)? {
+            break;
+        }
+    }
+    drop(progress);
+    report.finish(began.elapsed().as_secs_f64());
+    for skip in &report.skipped {
+        let Skip {
+            subject,
+            what,
+            reason,
+        } = &skip.skip;
+        talk.warn(&format!(
+            "{subject}: {what} skipped, in {}: {reason}",
+            counted(skip.times, "case")
+        ));
+    }
+    args.output.report(&report)?;
+    match report.disagreement {
+        None => Ok(()),
+        Some(_) => Err(Failure::Different),
+    }
+}
+
+/// Parts of a round that progress is told in.
+const STEPS: usize = 100;
+
+/// The progress of all rounds together.
+struct Overall<'a> {
+    progress: &'a mut dyn classyard::Progress,
+    before: usize,
+    count: usize,
+}
+
+impl classyard::Progress for Overall<'_> {
+    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
+        if stage != "checking" {
+            // To make a disagreement small takes a while, too.
+            return self.progress.report(stage, done, total);
+        }
+        let within = (done * STEPS).checked_div(total).unwrap_or(0).min(STEPS);
+        let done = self.before * STEPS + within;
+        self.progress.report("checking", done, self.count * STEPS)
+    }
+}
+
+/// Everything that `check --schemas` found out. Keys are stable.
+#[derive(Serialize)]
+struct SchemasReport {
+    equal: bool,
+    engines: Vec<String>,
+    seed: u64,
+    /// Changes in each round, if they were asked for.
+    updates: Option<usize>,
+    /// How many rounds were asked for.
+    schemas: usize,
+    /// Lookups whose outcome was compared, over all engines.
+    lookups: usize,
+    lookups_per_second: f64,
+    seconds: f64,
+    #[serde(serialize_with = "counts")]
+    compared: Counters,
+    rounds: Vec<RoundReport>,
+    skipped: Vec<Skipped>,
+    disagreement: Option<Different>,
+    /// What was asked for, for the command that repeats a round.
+    #[serde(skip)]
+    flags: String,
+}
+
+/// One random schema.
+#[derive(Serialize)]
+struct RoundReport {
+    seed: u64,
+    fields: usize,
+    range_fields: usize,
+    bits: u32,
+    key_words: usize,
+    /// Most of the time.
+    rules: usize,
+    changes: usize,
+    lookups: usize,
+    seconds: f64,
+    equal: bool,
+}
+
+/// The first wrong answer, with all that is needed to repeat it.
+#[derive(Serialize)]
+struct Different {
+    /// The round's.
+    seed: u64,
+    engine: String,
+    /// What is wrong, and the smallest case that shows it.
+    text: String,
+    /// The round's schema as a file.
+    schema: String,
+    /// The schema of the smallest case, which may have fewer fields, as a file.
+    case_schema: String,
+    /// The command that does this round again.
+    repeat: String,
+}
+
+/// Something that was not checked, the first of several times.
+struct Skipped {
+    skip: Skip,
+    times: usize,
+}
+
+impl Serialize for Skipped {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeStruct as _;
+        let mut object = serializer.serialize_struct("Skipped", 4)?;
+        object.serialize_field("engine", &self.skip.subject)?;
+        object.serialize_field("what", &self.skip.what)?;
+        object.serialize_field("reason", &self.skip.reason)?;
+        object.serialize_field("times", &self.times)?;
+        object.end()
+    }
+}
+
+/// Counts by their names, with `_` for spaces.
+fn counts<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S::Error> {
+    let list = counters.list().into_iter();
+    serializer.collect_map(list.map(|(name, count)| (name.replace(' ', "_"), count)))
+}
+
+impl SchemasReport {
+    fn new(args: &Args, count: usize, specs: &[EngineSpec]) -> SchemasReport {
+        let mut flags = String::new();
+        if let Some(updates) = args.updates {
+            flags.push_str(&format!(" --updates {updates}"));
+        }
+        if !args.engines.is_empty() {
+            flags.push_str(&format!(" --engines {}", args.engines.join(",")));
+        }
+        SchemasReport {
+            equal: true,
+            engines: specs.iter().map(ToString::to_string).collect(),
+            seed: args.seed,
+            updates: args.updates,
+            schemas: count,
+            lookups: 0,
+            lookups_per_second: 0.0,
+            seconds: 0.0,
+            compared: Counters::default(),
+            rounds: Vec::new(),
+            skipped: Vec::new(),
+            disagreement: None,
+            flags,
+        }
+    }
+
+    /// Adds a round; whether all engines agreed in it.
+    fn push(&mut self, round: &Round, outcome: Outcome, took: f64) -> io::Result<bool> {
+        self.compared.add(&outcome.counters);
+        for skip in outcome.skips {
+            // One line for each engine and reason.
+            let same = |known: &&mut Skipped| {
+                known.skip.subject == skip.subject && known.skip.reason == skip.reason
+            };
+            match self.skipped.iter_mut().find(same) {
+                Some(known) => known.times += 1,
+                None => self.skipped.push(Skipped { skip, times: 1 }),
+            }
+        }
+        let schema = &round.schema;
+        let equal = outcome.disagreement.is_none();
+        self.rounds.push(RoundReport {
+            seed: round.seed,
+            fields: schema.fields().len(),
+            range_fields: schema.range_fields().len(),
+            bits: schema.total_bits(),
+            key_words: schema.key_words(),
+            rules: round.options.rules,
+            changes: outcome.counters.changes,
+            lookups: outcome.counters.lookups(),
+            seconds: took,
+            equal,
+        });
+        if let Some(found) = outcome.disagreement {
+            let file = |schema: &Schema| {
+                let mut text = Vec::new();
+                write_schema(schema, &mut text)?;
+                Ok::<_, io::Error>(String::from_utf8_lossy(&text).into_owned())
+            };
+            self.equal = false;
+            self.disagreement = Some(Different {
+                seed: round.seed,
+                engine: found.subject.clone(),
+                text: found.to_string(),
+                schema: file(schema)?,
+                case_schema: file(&found.scenario.schema)?,
+                repeat: format!(
+                    "classyard check --schemas 1 --seed {}{}",
+                    round.seed, self.flags
+                ),
+            });
+        }
+        Ok(equal)
+    }
+
+    #[allow(clippy::cast_precision_loss)] // a rate
+    fn finish(&mut self, took: f64) {
+        self.seconds = took;
+        self.lookups = self.compared.lookups();
+        self.lookups_per_second = self.lookups as f64 / took.max(f64::MIN_POSITIVE);
+    }
+
+    /// The smallest and the largest of the rounds' figures.
+    fn spread<T: Ord + Copy + TryInto<u128>>(&self, figure: impl Fn(&RoundReport) -> T) -> String {
+        let least = self.rounds.iter().map(&figure).min();
+        let most = self.rounds.iter().map(&figure).max();
+        match (least, most) {
+            (Some(least), Some(most)) if least == most => grouped(most),
+            (Some(least), Some(most)) => format!("{} to {}", grouped(least), grouped(most)),
+            _ => "none".to_owned(),
+        }
+    }
+}
+
+impl Report for SchemasReport {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        fact(out, "Engines", join(&self.engines, ", "))?;
+        let last = self.rounds.last().map_or(self.seed, |round| round.seed);
+        let schemas = format!(
+            "{} of {}, seeds {} to {last}",
+            grouped(self.rounds.len()),
+            grouped(self.schemas),
+            self.seed
+        );
+        fact(out, "Schemas", schemas)?;
+        let shapes = format!(
+            "{} fields, {} bits, {} rules",
+            self.spread(|round| round.fields),
+            self.spread(|round| round.bits),
+            self.spread(|round| round.rules)
+        );
+        fact(out, "Of", shapes)?;
+        let compared = format!(
+            "{} lookups in {}, {} a second",
+            grouped(self.lookups),
+            seconds(self.seconds),
+            large(self.lookups_per_second)
+        );
+        fact(out, "Compared", compared)?;
+        let done = self.compared.list().into_iter();
+        let done = done.filter(|&(_, count)| count > 0);
+        let done = done.map(|(name, count)| format!("{} {name}", grouped(count)));
+        fact(out, "Counts", join(done, ", "))?;
+        if !self.skipped.is_empty() {
+            let text = format!(
+                "{} (named on standard error)",
+                counted(
+                    self.skipped.iter().map(|skip| skip.times).sum::<usize>(),
+                    "comparison"
+                )
+            );
+            fact(out, "Left out", paint(NOTABLE, &text))?;
+        }
+        let Some(different) = &self.disagreement else {
+            let verdict = format!(
+                "{} in {}",
+                paint(GOOD.bold(), "all engines agree"),
+                counted(self.rounds.len(), "schema")
+            );
+            return fact(out, "Result", verdict);
+        };
+        fact(out, "Result", paint(BAD.bold(), "answers differ"))?;
+        let heading = format!("round with seed {}", different.seed);
+        writeln!(out, "\n{}", paint(BOLD, &heading))?;
+        writeln!(out, "{}", different.text.trim_end())?;
+        writeln!(
+            out,
+            "\nthe case's schema as a file:\n\n{}",
+            different.case_schema
+        )?;
+        writeln!(out, "to repeat: {}", different.repeat)
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[
+            &"seed",
+            &"fields",
+            &"range_fields",
+            &"bits",
+            &"key_words",
+            &"rules",
+            &"changes",
+            &"lookups",
+            &"seconds",
+            &"equal",
+        ])?;
+        for round in &self.rounds {
+            out.row(&[
+                &round.seed,
+                &round.fields,
+                &round.range_fields,
+                &round.bits,
+                &round.key_words,
+                &round.rules,
+                &round.changes,
+                &round.lookups,
+                &round.seconds,
+                &round.equal,
+            ])?;
+        }
+        Ok(())
+    }
+}
