@@ -20,14 +20,15 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Once, OnceLock};
 
 use classyard::engine::Engine;
 use classyard::{
     BuildError, Classifier, ENGINES, EngineSpec, KeyVec, Limits, NoProgress, Progress, RuleSet,
-    Seed,
 };
 
 pub mod collider;
@@ -113,14 +114,21 @@ impl From<EngineSpec> for Subject {
     /// Seeds that the specification leaves to the process are set, so that what
     /// is found can be repeated by the subject's name in another process.
     fn from(spec: EngineSpec) -> Subject {
-        // Half of the number: names are for people to read.
-        let spec = spec.seeded(Seed::PROCESS.number() >> 32);
+        let spec = spec.seeded(subject_seed());
         Subject {
             name: spec.to_string(),
             dynamic: spec.is_dynamic(),
             build: Box::new(move |rules, limits, progress| spec.build(rules, limits, progress)),
         }
     }
+}
+
+/// The seed of subjects that are given none: one for each process, so that all
+/// runs together try many. It is printed, so it is not that of the process,
+/// which nobody must know; and it is short, for people read it.
+fn subject_seed() -> u64 {
+    static DRAWN: OnceLock<u64> = OnceLock::new();
+    *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64) >> 32)
 }
 
 impl fmt::Debug for Subject {
