@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use classyard::BuildError;
+use classyard::{BuildError, SpecError};
 use classyard_workload::diagnostic::ReadError;
 
 /// Answers differ, or problems were found: what the command was asked to look
@@ -84,6 +84,12 @@ impl From<io::Error> for Failure {
 impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Failure {
         Failure::Output(error.into())
+    }
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Failure {
+        Failure::usage(error.to_string())
     }
 }
 

@@ -3,6 +3,8 @@
 //! Every message says what was found, what was expected and where; readers of
 //! files add the line and the column.
 
+use std::fmt;
+
 use thiserror::Error;
 
 use crate::schema::MatchKind;
@@ -180,41 +182,23 @@ pub enum HeaderError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// No engine has that name.
-    #[error("there is no engine `{name}`; there are {known}")]
-    UnknownEngine {
-        /// The name.
-        name: String,
-        /// The engines that there are.
-        known: String,
-    },
-    /// The engine has no such option.
-    #[error("engine `{engine}` has no option `{option}`; it has {known}")]
-    UnknownOption {
+    /// The engine is asked for in a way that cannot be understood.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// The engine does not serve the rules' schema.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// An option asks for something that this host lacks.
+    #[error("engine `{engine}`: {option}={value} is not possible here: {reason}")]
+    Unavailable {
         /// The engine.
-        engine: String,
+        engine: &'static str,
         /// The option.
-        option: String,
-        /// The options that there are.
-        known: String,
-    },
-    /// An option's value is not one that it takes.
-    #[error("engine `{engine}`: {option}={value} is not {expected}")]
-    BadOption {
-        /// The engine.
-        engine: String,
-        /// The option.
-        option: String,
+        option: &'static str,
         /// Its value.
         value: String,
-        /// What it takes.
-        expected: String,
-    },
-    /// An engine's description does not have the form `name:option=value`.
-    #[error("`{text}` is no engine; expected NAME or NAME:OPTION=VALUE:…")]
-    BadSpec {
-        /// The text.
-        text: String,
+        /// What the host has.
+        reason: String,
     },
     /// More rules than the caller allows.
     #[error("{found} rules; the limit is {limit}")]
@@ -233,10 +217,15 @@ pub enum BuildError {
         limit: usize,
     },
     /// Updates are asked of an engine that takes none.
-    #[error("engine `{engine}` takes no updates, so there can be no live table of it")]
+    #[error(
+        "engine `{engine}` takes no updates, so there can be no live table of it; these take \
+         updates: {dynamic}"
+    )]
     Static {
         /// The engine.
         engine: String,
+        /// The engines that take updates.
+        dynamic: String,
     },
     /// The progress observer asked to stop.
     #[error("stopped while {stage}, at {done} of {total}")]
@@ -248,6 +237,242 @@ pub enum BuildError {
         /// How far it had to go.
         total: usize,
     },
+}
+
+impl BuildError {
+    /// [`BuildError::Static`] for an engine, with the registered engines that
+    /// take updates.
+    #[must_use]
+    pub fn takes_no_updates(engine: &str) -> BuildError {
+        BuildError::Static {
+            engine: engine.to_owned(),
+            dynamic: crate::engine::dynamic_engines(),
+        }
+    }
+}
+
+/// An engine does not serve a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("engine `{engine}` does not serve field `{field}`: {reason}; {instead}")]
+pub struct Refusal {
+    /// The engine, or its specification.
+    pub engine: String,
+    /// The field.
+    pub field: String,
+    /// Why it is not served.
+    pub reason: String,
+    /// What would work instead.
+    pub instead: String,
+}
+
+/// Where in the text of an engine's specification something is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecPlace {
+    text: Box<str>,
+    byte: usize,
+}
+
+impl SpecPlace {
+    pub(crate) fn new(text: &str, byte: usize) -> SpecPlace {
+        SpecPlace {
+            text: text.into(),
+            byte,
+        }
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The column, in bytes from 1; one more than the text has bytes for its
+    /// end.
+    #[must_use]
+    pub fn column(&self) -> usize {
+        self.byte + 1
+    }
+}
+
+impl fmt::Display for SpecPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, column {}", self.text, self.column())
+    }
+}
+
+/// A text is no engine's specification. Messages are one line: the text, the
+/// column, what was found there and what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// A name, an option or a value is missing.
+    #[error("{at}: expected {expected}, found {}", found_char(*found))]
+    Empty {
+        /// Where.
+        at: SpecPlace,
+        /// The character there; `None` at the end.
+        found: Option<char>,
+        /// What is missing.
+        expected: &'static str,
+    },
+    /// No engine has that name.
+    #[error("{at}: there is no engine `{found}`; there are {known}{}", near_name(*near))]
+    UnknownEngine {
+        /// Where the name begins.
+        at: SpecPlace,
+        /// The name.
+        found: String,
+        /// The engines that there are.
+        known: String,
+        /// The one whose name is nearest, if one is near.
+        near: Option<&'static str>,
+    },
+    /// The engine has no such option.
+    #[error("{at}: engine `{engine}` has no option `{found}`; it has {known}{}", near_name(*near))]
+    UnknownOption {
+        /// Where the option begins.
+        at: SpecPlace,
+        /// The engine.
+        engine: &'static str,
+        /// The option.
+        found: String,
+        /// The options that there are.
+        known: String,
+        /// The one whose name is nearest, if one is near.
+        near: Option<&'static str>,
+    },
+    /// An option's value is not one that it takes.
+    #[error("{at}: engine `{engine}`: expected {expected} for `{option}`, found `{found}`")]
+    BadValue {
+        /// Where the value begins.
+        at: SpecPlace,
+        /// The engine.
+        engine: &'static str,
+        /// The option.
+        option: &'static str,
+        /// The value.
+        found: String,
+        /// What the option takes.
+        expected: String,
+    },
+    /// An option has no value.
+    #[error("{at}: expected `=VALUE` after `{option}`")]
+    NoValue {
+        /// Where the option ends.
+        at: SpecPlace,
+        /// The option.
+        option: String,
+    },
+    /// An option is given twice.
+    #[error("{at}: option `{option}` is given twice, first at column {first}; give it once")]
+    Repeated {
+        /// Where it is given again.
+        at: SpecPlace,
+        /// The option.
+        option: &'static str,
+        /// The column where it is given first.
+        first: usize,
+    },
+    /// There is an inner engine for an engine that wraps none.
+    #[error("{at}: engine `{engine}` wraps no other engine; expected no parentheses, found `(`")]
+    UnexpectedInner {
+        /// Where the parenthesis is.
+        at: SpecPlace,
+        /// The engine.
+        engine: &'static str,
+    },
+    /// There is no inner engine for an engine that wraps one.
+    #[error(
+        "{at}: engine `{engine}` wraps another one; expected {allowed}, in parentheses: \
+         `{engine}(INNER)`"
+    )]
+    MissingInner {
+        /// Where it should be.
+        at: SpecPlace,
+        /// The engine.
+        engine: &'static str,
+        /// Which engines it wraps.
+        allowed: &'static str,
+    },
+    /// The inner engine is not one that the outer one can wrap.
+    #[error("{at}: engine `{engine}` cannot wrap `{found}`; expected {allowed}")]
+    WrongInner {
+        /// Where the inner engine begins.
+        at: SpecPlace,
+        /// The outer engine.
+        engine: &'static str,
+        /// The inner engine.
+        found: &'static str,
+        /// Which engines the outer one wraps.
+        allowed: &'static str,
+    },
+    /// A parenthesis is not closed.
+    #[error("{at}: expected `)` for the `(` at column {opened}, found the end")]
+    Unclosed {
+        /// Where the text ends.
+        at: SpecPlace,
+        /// The column of the parenthesis.
+        opened: usize,
+    },
+    /// Something comes after a specification that is no part of it.
+    #[error("{at}: expected {expected}, found `{found}`")]
+    Unexpected {
+        /// Where it begins.
+        at: SpecPlace,
+        /// What it is.
+        found: String,
+        /// What could come there.
+        expected: &'static str,
+    },
+    /// Too many engines stand in each other.
+    #[error("{at}: expected at most {limit} engines in each other, found one more")]
+    TooDeep {
+        /// Where the parenthesis is that is too many.
+        at: SpecPlace,
+        /// How many there may be.
+        limit: usize,
+    },
+}
+
+impl SpecError {
+    /// Where in the text it is.
+    #[must_use]
+    pub fn place(&self) -> &SpecPlace {
+        match self {
+            SpecError::Empty { at, .. }
+            | SpecError::UnknownEngine { at, .. }
+            | SpecError::UnknownOption { at, .. }
+            | SpecError::BadValue { at, .. }
+            | SpecError::NoValue { at, .. }
+            | SpecError::Repeated { at, .. }
+            | SpecError::UnexpectedInner { at, .. }
+            | SpecError::MissingInner { at, .. }
+            | SpecError::WrongInner { at, .. }
+            | SpecError::Unclosed { at, .. }
+            | SpecError::Unexpected { at, .. }
+            | SpecError::TooDeep { at, .. } => at,
+        }
+    }
+
+    /// The column, in bytes from 1.
+    #[must_use]
+    pub fn column(&self) -> usize {
+        self.place().column()
+    }
+}
+
+fn found_char(found: Option<char>) -> String {
+    match found {
+        Some(found) => format!("`{found}`"),
+        None => "the end".to_owned(),
+    }
+}
+
+fn near_name(near: Option<&'static str>) -> String {
+    match near {
+        Some(name) => format!("; did you mean `{name}`?"),
+        None => String::new(),
+    }
 }
 
 /// A transaction, or one rule of it, is refused. Nothing was changed.

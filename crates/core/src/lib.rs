@@ -55,6 +55,7 @@ pub mod relearn;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
+pub mod seed;
 pub mod table;
 pub mod transaction;
 pub mod value;
@@ -70,13 +71,17 @@ pub use classifier::{
     Scratch, Stats,
 };
 pub use engine::{ENGINES, EngineSpec};
-pub use error::{BuildError, HeaderError, RuleError, SchemaError, TryApplyError, UpdateError};
+pub use error::{
+    BuildError, HeaderError, Refusal, RuleError, SchemaError, SpecError, SpecPlace, TryApplyError,
+    UpdateError,
+};
 pub use key::{KeySlice, KeyVec};
 pub use policy::{Policy, PolicyClassifier, PolicyTrace};
 pub use relearn::{Drift, LookupPlan, Study};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
 pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};
+pub use seed::Seed;
 pub use table::{Guard, PolicyTable, PolicyWriter, Reader, Table, Version, Writer};
 pub use transaction::{Change, Transaction};
 pub use value::ValueFormat;

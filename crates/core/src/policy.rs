@@ -19,13 +19,14 @@ use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 use crate::ruleset::{AddError, RuleSet};
 use crate::schema::Schema;
+use crate::seed::MapState;
 
 mod classifier;
 
 pub(crate) use classifier::Plan;
 pub use classifier::{PolicyChange, PolicyClassifier};
 
-type FastMap<K, V> = HashMap<K, V, foldhash::fast::FixedState>;
+type FastMap<K, V> = HashMap<K, V, MapState>;
 
 /// One of a policy's families of headers, counted from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

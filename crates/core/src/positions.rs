@@ -3,6 +3,7 @@
 use hashbrown::HashMap;
 
 use crate::rule::RuleId;
+use crate::seed::MapState;
 
 /// Positions of ids. As long as ids are 0, 1, 2, … in order, which is true of
 /// everything read from a file without ids, this takes no memory.
@@ -10,7 +11,7 @@ use crate::rule::RuleId;
 pub(crate) enum Positions {
     /// Id `i` is at position `i`, and there are this many.
     Identity(u32),
-    Map(HashMap<RuleId, u32, foldhash::fast::FixedState>),
+    Map(HashMap<RuleId, u32, MapState>),
 }
 
 impl Positions {

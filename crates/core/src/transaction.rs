@@ -8,6 +8,7 @@ use crate::classifier::Limits;
 use crate::error::UpdateError;
 use crate::rule::{RuleId, RuleRef};
 use crate::schema::Schema;
+use crate::seed::MapState;
 
 /// One change.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +107,7 @@ impl<'a> Transaction<'a> {
     ) -> Result<(), UpdateError> {
         // What earlier changes of this transaction did to an id. A single
         // change, the common case, needs no such memory.
-        let mut touched: HashMap<RuleId, bool, foldhash::fast::FixedState> = HashMap::default();
+        let mut touched: HashMap<RuleId, bool, MapState> = HashMap::default();
         let remember = self.changes.len() > 1;
         let mut count = rules;
         for (index, change) in self.changes.iter().enumerate() {

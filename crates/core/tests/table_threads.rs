@@ -264,7 +264,7 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
 #[test]
 fn readers_see_whole_transactions_of_every_engine() {
     for (seed, spec) in (1..).zip(EngineSpec::all()) {
-        if spec.engine().dynamic {
+        if spec.is_dynamic() {
             for interval in INTERVALS {
                 println!("{}", run(&spec, interval, seed));
             }

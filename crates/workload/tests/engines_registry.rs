@@ -1,15 +1,20 @@
 //! What an engine owes besides right answers: a place in the registry that
 //! says everything, in the documentation, and in what is common to all.
 
+// What is skipped is printed.
+#![allow(clippy::print_stdout)]
+
 use std::fs;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use classyard::engine::{Engine, EngineOption, OptionKind, Wraps};
 use classyard::{
     ActionId, BuildError, ENGINES, EngineSpec, FieldMatch, KeySlice, Limits, NoProgress, Priority,
-    Progress, RuleId, RuleSet, Schema, Scratch, Winner,
+    Progress, RuleId, RuleSet, Schema, Scratch, SpecError, Winner,
 };
 use classyard_workload::kit::random::{RuleMaker, SeededDice};
+use classyard_workload::kit::{Subject, Variants, variants};
 
 fn rules(count: usize) -> RuleSet {
     let mut dice = SeededDice::new(1);
@@ -37,10 +42,18 @@ fn names_are_unique_and_every_entry_says_what_it_is() {
                 "{name}: {} has no help",
                 option.name
             );
+            let default = option.default.to_string();
+            assert_eq!(option.kind.parse(&default), Some(option.default), "{name}");
+            assert_eq!(option.lacks(&option.default), None, "{name}: {default}");
+            let same = engine.options.iter().filter(|o| o.name == option.name);
+            assert_eq!(same.count(), 1, "{name}: {} is there twice", option.name);
         }
-        let spec = EngineSpec::all().nth(index).unwrap();
-        assert_eq!(spec, EngineSpec::parse(name).unwrap());
-        assert_eq!(spec.to_string(), name);
+        for spec in EngineSpec::defaults(ENGINES, engine) {
+            assert_eq!(spec, EngineSpec::parse(&spec.to_string()).unwrap());
+            assert_eq!(spec.engine().name, ENGINES[index].name);
+        }
+        let there = EngineSpec::defaults(ENGINES, engine).next();
+        assert!(there.is_some(), "{name} wraps nothing that is registered");
     }
     assert_eq!(ENGINES[0].name, "linear", "the oracle comes first");
 }
@@ -54,12 +67,8 @@ fn built_classifiers_know_where_they_come_from() {
             .unwrap();
         assert_eq!(built.engine(), spec.engine().name);
         assert_eq!(built.schema(), rules.schema());
-        assert_eq!(built.dynamic().is_some(), spec.engine().dynamic, "{spec}");
-        assert_eq!(
-            built.as_dynamic().is_some(),
-            spec.engine().dynamic,
-            "{spec}"
-        );
+        assert_eq!(built.dynamic().is_some(), spec.is_dynamic(), "{spec}");
+        assert_eq!(built.as_dynamic().is_some(), spec.is_dynamic(), "{spec}");
         let stats = built.stats();
         assert_eq!(stats.rules, rules.len(), "{spec}");
         assert!(stats.bytes() > 0 && stats.tables > 0, "{spec}");
@@ -67,20 +76,133 @@ fn built_classifiers_know_where_they_come_from() {
 }
 
 #[test]
-fn nonsense_in_options_is_refused_with_the_option_named() {
-    let rules = rules(3);
-    for engine in ENGINES {
-        for option in engine.options {
-            let text = format!("{}:{}=?!", engine.name, option.name);
-            let spec = EngineSpec::parse(&text).unwrap();
-            let error = spec
-                .build(&rules, &Limits::default(), &mut NoProgress)
-                .err();
-            let error = error.unwrap_or_else(|| panic!("{text} builds"));
-            assert!(error.to_string().contains(option.name), "{error}");
+fn nonsense_in_options_is_refused_with_the_place() {
+    for spec in EngineSpec::all() {
+        for option in spec.engine().options {
+            let text = format!("{spec}:{}=?!", option.name);
+            let error = EngineSpec::parse(&text).expect_err(&text);
+            assert!(matches!(error, SpecError::BadValue { .. }), "{error}");
+            assert_eq!(error.column(), text.len() - 1, "{error}");
+            let expected = option.kind.to_string();
+            let told = error.to_string();
+            assert!(told.contains(&expected) && told.contains("?!"), "{told}");
         }
-        let text = format!("{}:no-such-option=1", engine.name);
-        assert!(EngineSpec::parse(&text).is_err(), "{text}");
+        let text = format!("{spec}:no-such-option=1");
+        let error = EngineSpec::parse(&text).expect_err(&text);
+        assert!(matches!(error, SpecError::UnknownOption { .. }), "{error}");
+        assert_eq!(error.column(), spec.to_string().len() + 2, "{error}");
+    }
+}
+
+/// Each choice of each option is tried or skipped with a reason; numbers are
+/// tried at both ends.
+#[test]
+fn variants_are_what_is_declared_and_skips_are_counted() {
+    let Variants { specs, skips } = variants(ENGINES);
+    for skip in &skips {
+        println!("skipped: {skip}");
+        assert!(skip.reason.contains("this processor has"), "{skip}");
+    }
+    println!("{} variants, {} skipped", specs.len(), skips.len());
+    let mut declared = EngineSpec::all().count();
+    for engine in ENGINES {
+        let plain = EngineSpec::defaults(ENGINES, engine).next().unwrap();
+        for option in engine.options {
+            let has = |value: &str| {
+                let spec = plain.clone().with(option.name, value).unwrap();
+                let what = format!("{}={value}", option.name);
+                let tried = specs.contains(&spec);
+                let skipped = skips
+                    .iter()
+                    .any(|skip| skip.subject == plain.to_string() && skip.what == what);
+                assert!(tried != skipped, "{spec}: tried {tried}, skipped {skipped}");
+            };
+            declared += option.samples().len();
+            option.kind.words().iter().for_each(|word| has(word));
+            if let OptionKind::Whole { min, max } = option.kind {
+                [min, max]
+                    .iter()
+                    .for_each(|number| has(&number.to_string()));
+            }
+        }
+    }
+    assert_eq!(specs.len() + skips.len(), declared);
+    let nothing = rules(0);
+    for spec in specs {
+        let built = spec.build(&nothing, &Limits::default(), &mut NoProgress);
+        assert!(built.is_ok(), "{spec}: {:?}", built.err());
+    }
+}
+
+/// A registry with a choice that no host has, and a wrapper.
+static TOYS: &[Engine] = &[
+    Engine {
+        options: &[
+            EngineOption::host_choice(
+                "isa",
+                &["auto", "quantum"],
+                |word| (word == "quantum").then(|| "this processor has auto".to_owned()),
+                "instructions",
+            ),
+            EngineOption::decimal("share", (0.0, 1.0), 0.25, "a share"),
+        ],
+        ..toy("plain", Wraps::Nothing)
+    },
+    Engine {
+        options: &[EngineOption::whole("delta", (3, 9), 5, "changes")],
+        ..toy("wrapper", Wraps::Any)
+    },
+];
+
+const fn toy(name: &'static str, wraps: Wraps) -> Engine {
+    Engine {
+        name,
+        summary: "a toy",
+        paper: "none",
+        wraps,
+        options: &[],
+        dynamic: Engine::takes_updates,
+        accepts: Engine::accepts_all,
+        build: |_, rules, limits, progress| {
+            EngineSpec::named("linear")?.build(rules, limits, progress)
+        },
+    }
+}
+
+#[test]
+fn what_a_host_lacks_is_skipped_with_its_reason() {
+    let Variants { specs, skips } = variants(TOYS);
+    let specs: Vec<String> = specs.iter().map(EngineSpec::to_string).collect();
+    let expected = [
+        "plain",
+        "wrapper(plain)",
+        "plain:isa=auto",
+        "plain:share=0",
+        "plain:share=0.5",
+        "plain:share=1",
+        "plain:share=0.25",
+        "wrapper(plain):delta=3",
+        "wrapper(plain):delta=5",
+        "wrapper(plain):delta=8",
+        "wrapper(plain):delta=9",
+    ];
+    assert_eq!(specs, expected);
+    let skips: Vec<String> = skips.iter().map(ToString::to_string).collect();
+    let reason = "plain: isa=quantum skipped: this processor has auto";
+    assert_eq!(skips, [reason]);
+}
+
+#[test]
+fn a_subjects_name_repeats_its_hashes() {
+    for spec in EngineSpec::all() {
+        let hashes = spec.engine().option("seed").is_some();
+        let subject = Subject::from(spec.clone());
+        let named = EngineSpec::parse(subject.name()).unwrap();
+        assert_eq!(named.options().is_given("seed"), hashes, "{spec}");
+        assert_eq!(named.seeded(5).to_string(), subject.name());
+        let given = spec.seeded(5);
+        let name = given.to_string();
+        assert_eq!(Subject::from(given).name(), name, "a seed given stays");
     }
 }
 
@@ -137,7 +259,7 @@ fn a_stopped_rebuild_leaves_the_classifier_as_it_was() {
         let header = classyard_workload::kit::random::draw_header(schema, &views, &mut dice);
         keys.push(&header).unwrap();
     }
-    for spec in EngineSpec::all().filter(|spec| spec.engine().dynamic) {
+    for spec in EngineSpec::all().filter(EngineSpec::is_dynamic) {
         let mut built = spec
             .build(&rules, &Limits::default(), &mut NoProgress)
             .unwrap();
@@ -197,30 +319,134 @@ fn keys_of_another_width_are_a_mistake_that_panics() {
     }
 }
 
-fn docs() -> Option<PathBuf> {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
-    docs.is_dir().then_some(docs)
+/// A file of the repository.
+fn read(path: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(path);
+    fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// A page must name every engine, as `name` in backquotes.
-fn names_every_engine(page: &str) {
-    let Some(docs) = docs() else {
-        panic!("there is no docs folder");
+/// The rows of the table with these first columns, by cell, without the line
+/// below the heading.
+fn table(text: &str, columns: &[&str]) -> Vec<Vec<String>> {
+    let cells = |line: &str| -> Option<Vec<String>> {
+        let line = line.trim_start_matches("//!").trim();
+        let line = line.strip_prefix('|')?.strip_suffix('|')?;
+        Some(line.split('|').map(|cell| cell.trim().to_owned()).collect())
     };
-    let path = docs.join(page);
-    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    for engine in ENGINES {
-        let name = format!("`{}`", engine.name);
-        assert!(text.contains(&name), "docs/{page} says nothing of {name}");
+    let is_heading = |line: &&str| {
+        cells(line).is_some_and(|cells| cells.iter().zip(columns).all(|(a, b)| a == b))
+    };
+    let after = text.lines().skip_while(|line| !is_heading(line)).skip(2);
+    let rows: Vec<_> = after.map_while(cells).collect();
+    assert!(!rows.is_empty(), "there is no table of {columns:?}");
+    rows
+}
+
+/// The names in backquotes, without what a wrapper's parentheses hold.
+fn names(cell: &str) -> Vec<&str> {
+    let quoted = cell.split('`').skip(1).step_by(2);
+    quoted
+        .map(|name| name.split('(').next().unwrap_or_default())
+        .collect()
+}
+
+/// A table of engines must have a row for each, in the registry's order, whose
+/// cells `fits` says to be right.
+fn rows_are_the_registrys(
+    page: &str,
+    columns: &[&str],
+    fits: impl Fn(&'static Engine, &[String]) -> Result<(), String>,
+) {
+    let rows = table(&read(page), columns);
+    let named: Vec<&str> = rows.iter().flat_map(|row| names(&row[0])).collect();
+    let known: Vec<&str> = ENGINES.iter().map(|engine| engine.name).collect();
+    assert_eq!(
+        named, known,
+        "{page}: the table's engines and the registry's"
+    );
+    for (engine, row) in ENGINES.iter().zip(&rows) {
+        if let Err(expected) = fits(engine, row) {
+            panic!(
+                "{page}: {}: expected {expected}, found {row:?}",
+                engine.name
+            );
+        }
+    }
+}
+
+/// `dynamic`, `static`, or for wrappers `as inner`.
+fn kind(engine: &'static Engine) -> &'static str {
+    let dynamic: Vec<bool> = EngineSpec::defaults(ENGINES, engine)
+        .map(|spec| spec.is_dynamic())
+        .collect();
+    match (dynamic.contains(&true), dynamic.contains(&false)) {
+        (true, false) => "dynamic",
+        (false, true) => "static",
+        _ => "as inner",
     }
 }
 
 #[test]
-fn the_page_on_choosing_names_every_engine() {
-    names_every_engine("choosing.md");
+fn tables_of_engines_in_documents_are_the_registrys() {
+    for page in ["docs/choosing.md", "crates/core/src/engine/mod.rs"] {
+        rows_are_the_registrys(page, &["engine", "kind"], |engine, row| {
+            let kind = kind(engine);
+            (row[1] == kind).then_some(()).ok_or(format!("kind {kind}"))
+        });
+    }
+    let columns = ["engine", "what it is", "lookups", "updates"];
+    rows_are_the_registrys("README.md", &columns, |engine, row| {
+        if row[1].replace('`', "") != engine.summary {
+            return Err(format!("the summary {:?}", engine.summary));
+        }
+        let none = kind(engine) == "static";
+        if (row[3] == "none") != none {
+            return Err("`none` under updates for static engines only".to_owned());
+        }
+        Ok(())
+    });
+}
+
+#[test]
+fn the_table_of_options_is_the_registrys() {
+    let columns = ["engine", "option", "values", "default", "meaning"];
+    let text = read("docs/choosing.md");
+    let mut engines: Vec<String> = Vec::new();
+    let mut found = Vec::new();
+    for row in table(&text, &columns) {
+        if !row[0].is_empty() {
+            engines = names(&row[0]).into_iter().map(str::to_owned).collect();
+        }
+        assert!(!row[4].is_empty(), "{row:?} has no meaning");
+        let [option, values, default] = [1, 2, 3].map(|cell| row[cell].replace('`', ""));
+        for engine in &engines {
+            found.push(format!("{engine}: {option}: {values}: {default}"));
+        }
+    }
+    let mut declared = Vec::new();
+    for engine in ENGINES {
+        for option in engine.options {
+            let values = option.kind.to_string().replace('`', "");
+            let (name, default) = (option.name, option.default);
+            declared.push(format!("{}: {name}: {values}: {default}", engine.name));
+        }
+    }
+    found.sort_unstable();
+    declared.sort_unstable();
+    assert_eq!(found, declared, "docs/choosing.md and the registry");
 }
 
 #[test]
 fn the_page_on_papers_names_every_engine() {
-    names_every_engine("papers.md");
+    let text = read("docs/papers.md");
+    for engine in ENGINES {
+        let name = format!("`{}`", engine.name);
+        let wrapper = format!("`{}(", engine.name);
+        assert!(
+            text.contains(&name) || text.contains(&wrapper),
+            "docs/papers.md says nothing of {name}"
+        );
+    }
 }

@@ -209,7 +209,7 @@ fn measure_updates(
         let done = plan.repeats + 1 + repeat;
         classyard::classifier::report(progress, "timing updates", done, steps)?;
         for (engine, updated) in engines.iter().zip(&mut updated) {
-            if !engine.engine().dynamic {
+            if !engine.is_dynamic() {
                 continue;
             }
             let run = updates::run(engine, policy, trace, &protocol)?;

@@ -65,7 +65,7 @@ pub(crate) fn measure(
             let policy = generated_policy(family.clone(), size, plan.seed, progress)?;
             let trace = generated_trace(&policy, plan.headers, plan.seed, progress)?;
             for engine in &plan.engines {
-                if !engine.engine().dynamic {
+                if !engine.is_dynamic() {
                     continue;
                 }
                 let bench = Bench {

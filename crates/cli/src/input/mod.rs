@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-use classyard::{BuildError, ENGINES, EngineSpec};
+use classyard::EngineSpec;
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use flate2::read::MultiGzDecoder;
 
@@ -107,20 +107,35 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
 
 /// Reads an engine's specification, for the argument parser.
 pub(crate) fn engine(text: &str) -> Result<EngineSpec, String> {
-    EngineSpec::parse(text).map_err(|error| {
-        let hint = match &error {
-            BuildError::UnknownEngine { name, .. } => {
-                did_you_mean(name, ENGINES.iter().map(|engine| engine.name))
+    EngineSpec::parse(text).map_err(|error| error.to_string())
+}
+
+/// What one word asks for: an engine, or all.
+#[derive(Clone, Debug)]
+pub(crate) struct Engines(Vec<EngineSpec>);
+
+impl Engines {
+    /// The word for every registered engine.
+    const ALL: &str = "all";
+
+    /// Reads a specification or `all`, for the argument parser.
+    pub(crate) fn parse(text: &str) -> Result<Engines, String> {
+        if text == Engines::ALL {
+            return Ok(Engines(EngineSpec::all().collect()));
+        }
+        Ok(Engines(vec![engine(text)?]))
+    }
+
+    /// What some words ask for, in their order, each engine once.
+    pub(crate) fn join(words: &[Engines]) -> Vec<EngineSpec> {
+        let mut specs: Vec<EngineSpec> = Vec::new();
+        for spec in words.iter().flat_map(|word| &word.0) {
+            if !specs.contains(spec) {
+                specs.push(spec.clone());
             }
-            BuildError::UnknownOption { engine, option, .. } => {
-                let engine = ENGINES.iter().find(|known| known.name == *engine);
-                let options = engine.map_or(&[][..], |engine| engine.options);
-                did_you_mean(option, options.iter().map(|known| known.name))
-            }
-            _ => String::new(),
-        };
-        format!("{error}{hint}")
-    })
+        }
+        specs
+    }
 }
 
 /// Reads a count such as `500`, `10k` or `1M`, for the argument parser.
@@ -171,5 +186,18 @@ mod tests {
         );
         assert!(!engine("zzz").unwrap_err().contains("did you mean"));
         assert!(engine("tuplemerge").is_ok());
+    }
+
+    #[test]
+    fn all_engines_are_asked_for_with_one_word() {
+        let read = |words: &[&str]| {
+            let words = words.iter().map(|word| Engines::parse(word).unwrap());
+            Engines::join(&words.collect::<Vec<_>>())
+        };
+        assert_eq!(read(&["all"]), EngineSpec::all().collect::<Vec<_>>());
+        let some = read(&["tss", "all", "tss:ports=off", "tss"]);
+        assert_eq!(some.len(), EngineSpec::all().count() + 1);
+        assert_eq!(some[0].to_string(), "tss");
+        assert!(Engines::parse("every").is_err());
     }
 }

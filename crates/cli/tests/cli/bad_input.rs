@@ -151,7 +151,10 @@ fn bad_usage_suggests_what_was_meant() {
         .complains("has no option `d`");
     run("classify --engine tuplemerge:c=0")
         .exits(2)
-        .complains("c=0 is not a whole number");
+        .complains("column 14: engine `tuplemerge`: expected a whole number from 1 to 65535");
+    run("classify --engine forest:isa=nope")
+        .exits(2)
+        .complains("column 12");
     run("classify --rules-format rulse")
         .exits(2)
         .complains("did you mean `rules`?");

@@ -392,3 +392,14 @@ fn learning_again_makes_lookups_as_fast_as_rebuilding() {
     assert_eq!(cells(csv.lines()[0]), cells(csv.lines()[1]));
     run("bench --relearn --updates").exits(2);
 }
+
+#[test]
+fn all_engines_are_measured_when_asked_for() {
+    let arguments = "bench --quick --profiles acl1 --sizes 100 --headers 500 --format csv";
+    let lines = |engines: &str| {
+        let run = run(&format!("{arguments} --engines {engines}")).exits(0);
+        run.lines().len() - 1
+    };
+    assert_eq!(lines("all"), classyard::EngineSpec::all().count());
+    assert_eq!(lines("tss,tss:ports=off,tss"), 2);
+}

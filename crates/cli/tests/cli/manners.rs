@@ -47,7 +47,24 @@ fn engines_and_profiles_are_listed_in_every_form() {
     let engines = report["engines"].as_array().unwrap();
     assert_eq!(engines.len(), classyard::ENGINES.len());
     assert!(engines.iter().any(|engine| engine["default"] == true));
-    run("engines").exits(0).prints("forest (the default)");
+    let forest = engines.iter().find(|engine| engine["name"] == "forest");
+    let options = forest.unwrap()["options"].as_array().unwrap();
+    let option = |name: &str| options.iter().find(|o| o["name"] == name).unwrap();
+    let bucket = option("bucket");
+    assert_eq!(
+        (&bucket["type"], &bucket["default"]),
+        (&"whole".into(), &2.into())
+    );
+    assert_eq!((&bucket["min"], &bucket["max"]), (&1.into(), &64.into()));
+    let isa = option("isa");
+    assert_eq!(isa["choices"].as_array().unwrap().len(), 4);
+    assert!(isa["unavailable"].as_array().unwrap().len() <= 2, "{isa}");
+    assert_eq!(option("seed")["default"], "random");
+    run("engines")
+        .exits(0)
+        .prints("forest (the default)")
+        .prints(":bucket=2")
+        .prints("a whole number from 1 to 64");
     let lines = run("engines --format csv").exits(0);
     assert_eq!(lines.lines().len(), engines.len() + 1);
     let report = run("profiles --format json").exits(0).json();

@@ -39,13 +39,14 @@ use hashbrown::HashMap;
 use crate::classifier::{
     Classifier, DynamicClassifier, Limits, LookupTrace, Probe, Progress, Scratch, Stats,
 };
-use crate::engine::{Engine, EngineOptions};
+use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::packed::PackedRule;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
+use crate::seed::MapState;
 use crate::transaction::{Change, Transaction};
 use crate::unwildcard;
 
@@ -54,14 +55,16 @@ pub(super) const ENGINE: Engine = Engine {
     name: "linear",
     summary: "every rule in turn, best first; the oracle",
     paper: "[TM19] §II.B",
-    dynamic: true,
+    wraps: Wraps::Nothing,
     options: &[],
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
     build,
 };
 
 fn build(
+    _: &EngineSpec,
     rules: &RuleSet,
-    _options: &EngineOptions,
     limits: &Limits,
     _progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
@@ -89,7 +92,7 @@ struct Linear {
     schema: Arc<Schema>,
     ranks: Vec<Winner>,
     words: Vec<u64>,
-    by_id: HashMap<RuleId, Winner, foldhash::fast::FixedState>,
+    by_id: HashMap<RuleId, Winner, MapState>,
     limits: Limits,
 }
 

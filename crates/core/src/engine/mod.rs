@@ -11,19 +11,32 @@
 //!
 //! An engine is a file in this folder and a line in [`ENGINES`]. Conformance
 //! and differential tests, fuzzing, benchmarks and the command line walk the
-//! registry, so a new engine is in all of them at once.
+//! registry, so a new engine is in all of them at once. Tables in documents are
+//! held against it.
+//!
+//! Users ask for engines by [specification](EngineSpec): a name and options,
+//! `tuplemerge:c=10`, and for engines that wrap another one that engine in
+//! parentheses, `NAME(INNER):option=value`.
 
 use std::fmt;
 
 use crate::classifier::{Classifier, Limits, Progress};
-use crate::error::BuildError;
+use crate::error::{BuildError, Refusal, SpecError};
 use crate::ruleset::RuleSet;
+use crate::schema::Schema;
 
 mod forest;
 mod linear;
+mod options;
+mod spec;
+#[cfg(test)]
+mod tests;
 mod tss;
 mod tuple_space;
 mod tuplemerge;
+
+pub use options::{EngineOption, EngineOptions, OptionKind, OptionValue};
+pub use spec::{EngineSpec, MAX_NESTING};
 
 /// All engines.
 pub const ENGINES: &[Engine] = &[
@@ -36,197 +49,97 @@ pub const ENGINES: &[Engine] = &[
 ];
 
 /// An engine's registry entry.
+///
+/// [`ENGINES`] has ours; specifications can be [read](EngineSpec::parse_in)
+/// against any other list.
+#[derive(Clone, Copy)]
 pub struct Engine {
-    /// The name by which users ask for it.
+    /// The name by which users ask for it: lower-case letters, digits and `-`.
     pub name: &'static str,
     /// One line for people who choose.
     pub summary: &'static str,
     /// The paper and section that it comes from.
     pub paper: &'static str,
-    /// Whether built classifiers take updates.
-    pub dynamic: bool,
+    /// Which engines it wraps.
+    pub wraps: Wraps,
     /// The options that it understands.
     pub options: &'static [EngineOption],
-    /// Builds a classifier.
-    build: BuildFn,
+    /// Whether classifiers built to this specification take updates.
+    pub dynamic: fn(&EngineSpec) -> bool,
+    /// Whether it serves a schema when built to this specification.
+    pub accepts: fn(&EngineSpec, &Schema) -> Result<(), Refusal>,
+    /// Builds a classifier to this specification, over a copy of the rules. May
+    /// panic when `accepts` or the host refuses: call [`EngineSpec::build`],
+    /// which asks first.
+    pub build: BuildFn,
 }
 
-type BuildFn = fn(
+/// How an engine builds classifiers.
+pub type BuildFn = fn(
+    &EngineSpec,
     &RuleSet,
-    &EngineOptions,
     &Limits,
     &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError>;
 
-/// An option of an engine.
-pub struct EngineOption {
-    /// The option's name.
-    pub name: &'static str,
-    /// What it does and what it takes, with the default.
-    pub help: &'static str,
+/// Which engines an engine wraps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wraps {
+    /// It stands for itself.
+    Nothing,
+    /// One that takes no updates.
+    Static,
+    /// Any one.
+    Any,
+}
+
+impl Engine {
+    /// For [`Engine::dynamic`]: updates are taken.
+    #[must_use]
+    pub fn takes_updates(_: &EngineSpec) -> bool {
+        true
+    }
+
+    /// For [`Engine::dynamic`]: updates are not taken.
+    #[must_use]
+    pub fn takes_no_updates(_: &EngineSpec) -> bool {
+        false
+    }
+
+    /// For [`Engine::accepts`]: every schema is served.
+    ///
+    /// # Errors
+    /// Never.
+    pub fn accepts_all(_: &EngineSpec, _: &Schema) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// The option of a name.
+    #[must_use]
+    pub fn option(&self, name: &str) -> Option<&'static EngineOption> {
+        self.options.iter().find(|option| option.name == name)
+    }
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Engine({})", self.name)
+    }
 }
 
 /// The engine of that name.
 ///
 /// # Errors
-/// [`BuildError::UnknownEngine`], with the names that there are.
-pub fn engine(name: &str) -> Result<&'static Engine, BuildError> {
-    ENGINES
-        .iter()
-        .find(|engine| engine.name == name)
-        .ok_or_else(|| BuildError::UnknownEngine {
-            name: name.to_owned(),
-            known: list(ENGINES.iter().map(|engine| engine.name)),
-        })
+/// [`SpecError::UnknownEngine`], with the names that there are.
+pub fn engine(name: &str) -> Result<&'static Engine, SpecError> {
+    spec::find(ENGINES, name, name, 0)
 }
 
-/// Which engine to build and how: `tuplemerge`, `tuplemerge:c=10`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EngineSpec {
-    name: &'static str,
-    options: EngineOptions,
-}
-
-impl EngineSpec {
-    /// Reads `NAME` or `NAME:OPTION=VALUE:…`. Values are checked when building.
-    ///
-    /// # Errors
-    /// [`BuildError`] when the form is wrong, or there is no such engine or
-    /// option.
-    pub fn parse(text: &str) -> Result<EngineSpec, BuildError> {
-        let mut parts = text.split(':');
-        let engine = engine(parts.next().unwrap_or_default())?;
-        let mut pairs = Vec::new();
-        for part in parts {
-            let Some((option, value)) = part.split_once('=') else {
-                return Err(BuildError::BadSpec {
-                    text: text.to_owned(),
-                });
-            };
-            if !engine.options.iter().any(|known| known.name == option) {
-                return Err(BuildError::UnknownOption {
-                    engine: engine.name.to_owned(),
-                    option: option.to_owned(),
-                    known: list(engine.options.iter().map(|known| known.name)),
-                });
-            }
-            pairs.push((option.to_owned(), value.to_owned()));
-        }
-        Ok(EngineSpec {
-            name: engine.name,
-            options: EngineOptions { pairs },
-        })
-    }
-
-    /// Every registered engine with its defaults.
-    pub fn all() -> impl Iterator<Item = EngineSpec> {
-        ENGINES.iter().map(|engine| EngineSpec {
-            name: engine.name,
-            options: EngineOptions::default(),
-        })
-    }
-
-    /// The registry entry.
-    #[must_use]
-    pub fn engine(&self) -> &'static Engine {
-        engine(self.name).expect("specs are made of registered names")
-    }
-
-    /// Builds a classifier over a copy of the rules.
-    ///
-    /// # Errors
-    /// [`BuildError`] when an option's value is wrong, a limit is met or the
-    /// observer asks to stop.
-    pub fn build(
-        &self,
-        rules: &RuleSet,
-        limits: &Limits,
-        progress: &mut dyn Progress,
-    ) -> Result<Box<dyn Classifier>, BuildError> {
-        limits.check_rules(rules.len())?;
-        (self.engine().build)(rules, &self.options, limits, progress)
-    }
-}
-
-impl fmt::Display for EngineSpec {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name)?;
-        for (option, value) in &self.options.pairs {
-            write!(f, ":{option}={value}")?;
-        }
-        Ok(())
-    }
-}
-
-/// Options as the user wrote them.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct EngineOptions {
-    pairs: Vec<(String, String)>,
-}
-
-impl EngineOptions {
-    /// A whole number within bounds, or the default when the option is not
-    /// given. The last of several wins.
-    ///
-    /// # Errors
-    /// [`BuildError::BadOption`]
-    pub fn number(
-        &self,
-        engine: &str,
-        option: &str,
-        default: usize,
-        bounds: std::ops::RangeInclusive<usize>,
-    ) -> Result<usize, BuildError> {
-        let Some((_, value)) = self.pairs.iter().rev().find(|(name, _)| name == option) else {
-            return Ok(default);
-        };
-        match value.parse() {
-            Ok(number) if bounds.contains(&number) => Ok(number),
-            _ => Err(BuildError::BadOption {
-                engine: engine.to_owned(),
-                option: option.to_owned(),
-                value: value.clone(),
-                expected: match bounds.end() {
-                    &usize::MAX => format!("a whole number of at least {}", bounds.start()),
-                    end => format!("a whole number from {} to {end}", bounds.start()),
-                },
-            }),
-        }
-    }
-}
-
-impl EngineOptions {
-    /// One of several words; the first is the default. The last of several
-    /// settings wins.
-    ///
-    /// # Errors
-    /// [`BuildError::BadOption`]
-    pub fn choice(
-        &self,
-        engine: &str,
-        option: &str,
-        words: &[&'static str],
-    ) -> Result<&'static str, BuildError> {
-        let Some((_, value)) = self.pairs.iter().rev().find(|(name, _)| name == option) else {
-            return Ok(words[0]);
-        };
-        let known = words.iter().find(|word| *word == value);
-        known.copied().ok_or_else(|| BuildError::BadOption {
-            engine: engine.to_owned(),
-            option: option.to_owned(),
-            value: value.clone(),
-            expected: format!("one of {}", list(words.iter().copied())),
-        })
-    }
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = names.collect();
-    if names.is_empty() {
-        "none".to_owned()
-    } else {
-        names.join(", ")
-    }
+/// The specifications, with defaults, of those engines that take updates.
+pub(crate) fn dynamic_engines() -> String {
+    let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
+    let names: Vec<String> = dynamic.map(|spec| spec.to_string()).collect();
+    names.join(", ")
 }
 
 /// The next number of a sequence whose members look random (Steele et al.,

@@ -36,37 +36,49 @@ use crate::classifier::{Classifier, Limits, Progress};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, TableNumber, TupleEngine, TupleSpace, build_for_width,
 };
-use crate::engine::{Engine, EngineOption, EngineOptions};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldRole, Schema};
+use crate::seed::{MapState, Seed};
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
     name: "tss",
     summary: "tuple space search: one hash table for each mask, best first",
     paper: "[TM19] §II.B.2",
-    dynamic: true,
-    options: &[EngineOption {
-        name: "ports",
-        help: "on: ports are part of a table's mask; off: they are only compared (default on)",
-    }],
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::choice(
+            "ports",
+            &["on", "off"],
+            "on: ports are part of a table's mask; off: they are only compared",
+        ),
+        EngineOption::SEED,
+    ],
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
     build,
 };
 
 fn build(
+    spec: &EngineSpec,
     rules: &RuleSet,
-    options: &EngineOptions,
     limits: &Limits,
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
-    let ports = options.choice(ENGINE.name, "ports", &["on", "off"])? == "on";
-    build_for_width!(rules.schema(), build_width(rules, ports, limits, progress))
+    let ports = spec.options().choice("ports") == "on";
+    let seed = spec.options().seed("seed");
+    build_for_width!(
+        rules.schema(),
+        build_width(rules, ports, seed, limits, progress)
+    )
 }
 
 fn build_width<const W: usize>(
     rules: &RuleSet,
     ports: bool,
+    seed: Seed,
     limits: &Limits,
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
@@ -74,7 +86,7 @@ fn build_width<const W: usize>(
         kept: kept_bits(rules.schema(), ports),
         by_mask: HashMap::default(),
     };
-    TupleEngine::build(rules, Form::Private, placement, limits, progress)
+    TupleEngine::build(rules, Form::Private, seed, placement, limits, progress)
 }
 
 /// The key bits that may be part of a table's mask.
@@ -92,7 +104,7 @@ fn kept_bits<const W: usize>(schema: &Schema, ports: bool) -> [u64; W] {
 
 struct OneTablePerMask<const W: usize> {
     kept: [u64; W],
-    by_mask: HashMap<[u64; W], TableNumber, foldhash::fast::FixedState>,
+    by_mask: HashMap<[u64; W], TableNumber, MapState>,
 }
 
 impl<const W: usize> Placement<W> for OneTablePerMask<W> {

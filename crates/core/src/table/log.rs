@@ -11,6 +11,7 @@ use crate::policy::{PartId, PolicyClassifier};
 use crate::relearn::LookupPlan;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef};
 use crate::schema::Schema;
+use crate::seed::MapState;
 use crate::transaction::{Change, Transaction};
 
 /// What a table can hold on each of its sides. The library implements it for
@@ -353,7 +354,7 @@ impl Log {
 /// from the live side: a bit for each part.
 #[derive(Default)]
 pub(super) struct Overlay {
-    parts: HashMap<RuleId, u8, foldhash::fast::FixedState>,
+    parts: HashMap<RuleId, u8, MapState>,
 }
 
 impl Overlay {

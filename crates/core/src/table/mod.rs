@@ -195,8 +195,8 @@ impl Table {
     /// Builds an engine over the rules twice, and the table around it.
     ///
     /// # Errors
-    /// [`BuildError`] when the engine takes no updates, an option's value is
-    /// wrong, a limit is met or the observer asks to stop. The limit on bytes
+    /// [`BuildError`] when the engine takes no updates, does not serve the
+    /// schema, a limit is met or the observer asks to stop. The limit on bytes
     /// is for each of the two copies.
     pub fn build(
         rules: &RuleSet,
@@ -226,9 +226,7 @@ impl Table {
     ) -> Result<(Writer, Table), BuildError> {
         for side in [&left, &right] {
             if side.dynamic().is_none() {
-                return Err(BuildError::Static {
-                    engine: side.engine().to_owned(),
-                });
+                return Err(BuildError::takes_no_updates(side.engine()));
             }
         }
         assert_eq!(left.schema(), right.schema(), "two sides, one schema");
@@ -243,8 +241,8 @@ impl PolicyTable {
     /// Builds an engine for each part, twice, and the table around it.
     ///
     /// # Errors
-    /// [`BuildError`] when the engine takes no updates, an option's value is
-    /// wrong, a limit is met or the observer asks to stop. The limit on bytes
+    /// [`BuildError`] when the engine takes no updates, does not serve the
+    /// schema, a limit is met or the observer asks to stop. The limit on bytes
     /// is for each part in each of the two copies.
     pub fn build_policy(
         policy: &Policy,
@@ -261,13 +259,10 @@ impl PolicyTable {
 }
 
 fn refuse_static(spec: &EngineSpec) -> Result<(), BuildError> {
-    let engine = spec.engine();
-    if engine.dynamic {
+    if spec.is_dynamic() {
         return Ok(());
     }
-    Err(BuildError::Static {
-        engine: engine.name.to_owned(),
-    })
+    Err(BuildError::takes_no_updates(&spec.to_string()))
 }
 
 fn share<C: Replica + ?Sized>(

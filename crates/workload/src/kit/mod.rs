@@ -21,12 +21,15 @@
 
 use std::any::Any;
 use std::cell::Cell;
+use std::collections::hash_map::RandomState;
 use std::fmt;
+use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Once, OnceLock};
 
+use classyard::engine::Engine;
 use classyard::{
-    BuildError, Classifier, EngineSpec, KeyVec, Limits, NoProgress, Progress, RuleSet, Schema,
+    BuildError, Classifier, ENGINES, EngineSpec, KeyVec, Limits, NoProgress, Progress, RuleSet,
 };
 
 pub mod collider;
@@ -76,8 +79,8 @@ impl Subject {
         EngineSpec::all().map(Subject::from).collect()
     }
 
-    /// Every registered engine with its defaults and with each value, of a
-    /// few that are tried, that each of its options takes.
+    /// Every registered engine with its defaults, and with each option set to
+    /// each of the values that [`variants`] tries and this host can do.
     #[must_use]
     pub fn variants() -> Vec<Subject> {
         variant_specs().into_iter().map(Subject::from).collect()
@@ -110,13 +113,24 @@ impl Subject {
 }
 
 impl From<EngineSpec> for Subject {
+    /// Seeds that the specification leaves to the process are set, so that what
+    /// is found can be repeated by the subject's name in another process.
     fn from(spec: EngineSpec) -> Subject {
+        let spec = spec.seeded(subject_seed());
         Subject {
             name: spec.to_string(),
-            dynamic: spec.engine().dynamic,
+            dynamic: spec.is_dynamic(),
             build: Box::new(move |rules, limits, progress| spec.build(rules, limits, progress)),
         }
     }
+}
+
+/// The seed of subjects that are given none: one for each process, so that all
+/// runs together try many. It is printed, so it is not that of the process,
+/// which nobody must know; and it is short, for people read it.
+fn subject_seed() -> u64 {
+    static DRAWN: OnceLock<u64> = OnceLock::new();
+    *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64) >> 32)
 }
 
 impl fmt::Debug for Subject {
@@ -125,39 +139,51 @@ impl fmt::Debug for Subject {
     }
 }
 
-/// Numbers that are tried for each option, as far as the engine takes them.
-const OPTION_VALUES: [&str; 4] = ["0", "1", "2", "8"];
+/// Specifications to test, and those that this host cannot build.
+#[derive(Clone, Debug)]
+pub struct Variants {
+    /// What can be built.
+    pub specs: Vec<EngineSpec>,
+    /// What cannot, and what the host lacks: one for each such specification.
+    pub skips: Vec<Skip>,
+}
 
-/// Specifications of every registered engine: with its defaults, and with each
-/// option set to each of a few values.
-///
-/// The values are small numbers, and whatever words and numbers the engine
-/// itself names when it refuses a value: the choices, or both bounds.
+/// Every engine of a registry with its defaults, and with each option set to
+/// each of [a few values](classyard::engine::EngineOption::samples) that it
+/// declares: bounds, default and small numbers, or all words.
 #[must_use]
-pub fn variant_specs() -> Vec<EngineSpec> {
-    let nothing = RuleSet::new(&Schema::ipv4_5tuple());
-    let build = |spec: &EngineSpec| spec.build(&nothing, &Limits::default(), &mut NoProgress);
-    let mut specs: Vec<EngineSpec> = EngineSpec::all().collect();
-    for engine in classyard::ENGINES {
+pub fn variants(registry: &'static [Engine]) -> Variants {
+    let mut variants = Variants {
+        specs: EngineSpec::all_in(registry).collect(),
+        skips: Vec::new(),
+    };
+    for engine in registry {
+        // Around one engine, if it wraps one: options are the wrapper's own.
+        let Some(plain) = EngineSpec::defaults(registry, engine).next() else {
+            continue;
+        };
         for option in engine.options {
-            let with = |value: &str| {
-                EngineSpec::parse(&format!("{}:{}={value}", engine.name, option.name)).ok()
-            };
-            let refused = with("?").map(|spec| build(&spec));
-            let named = match refused {
-                Some(Err(BuildError::BadOption { expected, .. })) => expected,
-                _ => String::new(),
-            };
-            let part_of_value = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            let mut values: Vec<&str> = named.split(|c| !part_of_value(c)).collect();
-            values.extend(OPTION_VALUES);
-            values.sort_unstable();
-            values.dedup();
-            let accepted = values.into_iter().filter_map(with);
-            specs.extend(accepted.filter(|spec| build(spec).is_ok()));
+            for value in option.samples() {
+                let spec = plain.clone().with(option.name, &value.to_string());
+                let spec = spec.expect("samples are among the declared values");
+                match option.lacks(&value) {
+                    None => variants.specs.push(spec),
+                    Some(reason) => variants.skips.push(Skip {
+                        subject: plain.to_string(),
+                        what: format!("{}={value}", option.name),
+                        reason,
+                    }),
+                }
+            }
         }
     }
-    specs
+    variants
+}
+
+/// Those [`variants`] of the registered engines that this host can build.
+#[must_use]
+pub fn variant_specs() -> Vec<EngineSpec> {
+    variants(ENGINES).specs
 }
 
 /// The names of instruction sets, as engines' option `isa` takes them.

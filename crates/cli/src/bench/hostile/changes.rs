@@ -24,7 +24,7 @@ pub(super) fn measure(
     list: &UpdateList,
     progress: &mut dyn Progress,
 ) -> Result<Option<Changes>, Failure> {
-    if !engine.engine().dynamic {
+    if !engine.is_dynamic() {
         return Ok(None);
     }
     let fail = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());

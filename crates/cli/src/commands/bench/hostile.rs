@@ -16,7 +16,7 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         .map(|name| Ok((name.to_owned(), profile(name)?)))
         .collect();
     let plan = hostile::Plan {
-        engines: args.engines.clone(),
+        engines: args.engines(),
         sets: hostile_sets(&args.hostile)?,
         friendly: friendly?,
         sizes: args.sizes.clone(),

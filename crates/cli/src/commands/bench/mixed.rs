@@ -156,9 +156,9 @@ impl Report for Results {
 
 /// Measures at these rates.
 pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure> {
-    if let Some(engine) = args.engines.iter().find(|spec| !spec.engine().dynamic) {
-        let engine = engine.engine().name.to_owned();
-        return Err(BuildError::Static { engine }.into());
+    let engines = args.engines();
+    if let Some(engine) = engines.iter().find(|spec| !spec.is_dynamic()) {
+        return Err(BuildError::takes_no_updates(&engine.to_string()).into());
     }
     let plan = MixedPlan {
         rates: rates.to_vec(),
@@ -183,12 +183,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
             return Err(Failure::usage(message));
         }
         let mut progress = talk.progress();
-        rows.extend(measure_mixed(
-            &subject,
-            &args.engines,
-            &plan,
-            &mut progress,
-        )?);
+        rows.extend(measure_mixed(&subject, &engines, &plan, &mut progress)?);
     }
     warn_of_shared_processors(&rows, talk);
     let wrong = rows.iter().any(|row| row.wrong > 0);

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::input::family::{FamilyName, profile};
 use crate::input::headers::choice_of;
 use crate::input::rules::RulesArgs;
-use crate::input::{count, engine, read_text, source_name};
+use crate::input::{Engines, count, read_text, source_name};
 use crate::output::{OutputArgs, Report, csv};
 use crate::talk::Talk;
 
@@ -38,6 +38,7 @@ Examples:
   classyard bench
   classyard bench -r acl.rules -t acl.trace -e tuplemerge,forest --format json
   classyard bench --profiles all --sizes 64k,256k -e tss,tuplemerge --updates
+  classyard bench -r acl.rules -e all
   classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
   classyard bench --profiles acl1,fw1,ipc1 --sizes 64k -e forest,tuplemerge --mixed
   classyard bench -r acl.rules -e tuplemerge --mixed 0,5k,max --transaction 20 --seconds 5
@@ -166,16 +167,16 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
     seed: u64,
 
-    /// The engines to compare, the base of ratios first
+    /// The engines to compare, or all, the base of ratios first
     #[arg(
         short,
         long,
         value_delimiter = ',',
         default_values = ["tuplemerge", "forest"],
-        value_parser = engine,
+        value_parser = Engines::parse,
         value_name = "SPECS"
     )]
-    engines: Vec<EngineSpec>,
+    engines: Vec<Engines>,
 
     /// Measure a classifier of somebody else's in the same turns; may be
     /// repeated. bench/peers/README.md says which there are, how to build them,
@@ -238,6 +239,10 @@ impl Args {
         }
     }
 
+    fn engines(&self) -> Vec<EngineSpec> {
+        Engines::join(&self.engines)
+    }
+
     /// As many as asked for, of a smoke test no more than it needs.
     fn limited(&self, count: usize) -> usize {
         if self.quick { count.min(QUICK) } else { count }
@@ -290,7 +295,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         seed: args.seed,
     };
     let field = Field {
-        engines: args.engines.clone(),
+        engines: args.engines(),
         peers: args
             .peers
             .iter()

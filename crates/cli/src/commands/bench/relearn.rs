@@ -15,7 +15,7 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         .map(|name| Ok((name.to_owned(), args.family.with(profile(name)?, 0.5))))
         .collect();
     let plan = RelearnPlan {
-        engines: args.engines.clone(),
+        engines: args.engines(),
         sets: sets?,
         sizes: args.sizes.clone(),
         headers: args.limited(args.headers.unwrap_or(HEADERS)),

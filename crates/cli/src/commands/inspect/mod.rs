@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use classyard::{ENGINES, EngineSpec, Limits, Policy};
+use classyard::{EngineSpec, Limits, Policy};
 use classyard_workload::generate::compare::{Comparison, Summary};
 
 use crate::failure::Failure;
@@ -117,16 +117,15 @@ fn summary(args: &Args, part: &classyard::RuleSet) -> Summary {
 /// The tables that each engine makes of the rules.
 fn tables(policy: &Policy, talk: Talk) -> Result<Vec<EngineTables>, Failure> {
     let mut rows = Vec::new();
-    for engine in ENGINES {
-        let spec = EngineSpec::parse(engine.name)?;
+    for spec in EngineSpec::all() {
         let built = policy.build(&spec, &Limits::default(), &mut talk.progress());
         match built {
             Ok(built) => rows.push(EngineTables {
-                engine: engine.name,
+                engine: spec.to_string(),
                 tables: built.parts().iter().map(|part| part.stats().tables).sum(),
                 bytes: built.parts().iter().map(|part| part.stats().bytes()).sum(),
             }),
-            Err(error) => talk.warn(&format!("{}: {error}", engine.name)),
+            Err(error) => talk.warn(&format!("{spec}: {error}")),
         }
     }
     Ok(rows)

@@ -74,7 +74,7 @@ struct ShadowRow {
 /// The tables of one engine.
 #[derive(Serialize)]
 pub(super) struct EngineTables {
-    pub(super) engine: &'static str,
+    pub(super) engine: String,
     pub(super) tables: usize,
     pub(super) bytes: usize,
 }

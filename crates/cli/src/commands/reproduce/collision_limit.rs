@@ -41,6 +41,7 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
             for limit in LIMITS {
                 let spec = EngineSpec::parse(&format!("{form}:{option}={limit}"));
                 let spec = spec.expect("a registered engine with that option");
+                let spec = spec.seeded(0);
                 let classifier = policy
                     .build(&spec, &Limits::default(), &mut NoProgress)
                     .map_err(|error| Failure::usage(error.to_string()))?;

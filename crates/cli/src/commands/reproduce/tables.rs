@@ -33,7 +33,9 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
             let policy = study.policy(profile, size)?;
             let mut cells = vec![name.clone(), size_name(size)];
             for (engine_index, engine) in ENGINES.iter().enumerate() {
+                // Counts of tables are to be the same in every process.
                 let spec = EngineSpec::parse(engine).expect("a registered engine");
+                let spec = spec.seeded(0);
                 let built = policy
                     .build(&spec, &Limits::default(), &mut NoProgress)
                     .map_err(|error| Failure::usage(error.to_string()))?;

@@ -70,7 +70,7 @@ use crate::classifier::{
     Classifier, DynamicClassifier, Limits, LookupTrace, Progress, Scratch, Stats, report,
 };
 use crate::engine::tuple_space::build_for_width;
-use crate::engine::{Engine, EngineOption, EngineOptions};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::relearn::{Drift, LookupPlan, Study};
@@ -106,66 +106,66 @@ pub(super) const ENGINE: Engine = Engine {
     name: "forest",
     summary: "few tables with learned masks, rules compared eight at a time",
     paper: "ours; tables as in [TM19] §III",
-    dynamic: true,
+    wraps: Wraps::Nothing,
     options: &[
-        EngineOption {
-            name: "bucket",
-            help: "rules in a mean bucket that learning aims at, 1 to 64 (default 2)",
-        },
-        EngineOption {
-            name: "most",
-            help: "rules of a bucket beyond which it becomes a node, 2 to 1024 (default 128)",
-        },
-        EngineOption {
-            name: "isa",
-            help: "instructions to compare with: auto, avx512, avx2 or scalar (default auto)",
-        },
-        EngineOption {
-            name: "seed",
-            help: "where hash functions begin; keep it secret from those who write rules \
-                   (default 0)",
-        },
-        EngineOption {
-            name: "without",
-            help: "go without an ingredient, to see what it is worth: masks, nests, rivals, \
-                   pages, vectors, blocks or prefetch (default nothing)",
-        },
+        EngineOption::whole(
+            "bucket",
+            (1, 64),
+            2,
+            "rules in a mean bucket that learning aims at",
+        ),
+        EngineOption::whole(
+            "most",
+            (2, MAX_RUN),
+            128,
+            "rules of a bucket beyond which it becomes a node",
+        ),
+        EngineOption::host_choice(
+            "isa",
+            &Isa::NAMES,
+            lacks_isa,
+            "instructions to compare with",
+        ),
+        EngineOption::SEED,
+        EngineOption::choice(
+            "without",
+            &Ingredient::NAMES,
+            "go without an ingredient, to see what it is worth",
+        ),
     ],
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
     build,
 };
 
+/// Why this processor cannot run instructions of that name, if so.
+fn lacks_isa(name: &str) -> Option<String> {
+    if Isa::named(name).is_some() {
+        return None;
+    }
+    let available: Vec<String> = Isa::available().map(|isa| isa.to_string()).collect();
+    Some(format!("this processor has {}", available.join(", ")))
+}
+
 fn build(
+    spec: &EngineSpec,
     rules: &RuleSet,
-    options: &EngineOptions,
     limits: &Limits,
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
-    let number = |option, default, bounds| options.number(ENGINE.name, option, default, bounds);
-    let without = options.choice(ENGINE.name, "without", &Ingredient::NAMES)?;
-    let without = Ingredient::named(without);
+    let options = spec.options();
+    let without = Ingredient::named(options.choice("without"));
     let settings = Settings {
-        target: number("bucket", 2, 1..=64)?,
+        target: options.whole("bucket"),
         most: if without == Some(Ingredient::Nests) {
             MAX_RUN
         } else {
-            number("most", 128, 2..=MAX_RUN)?
+            options.whole("most")
         },
-        seed: number("seed", 0, 0..=usize::MAX)? as u64,
+        seed: options.seed("seed").number(),
         without,
     };
-    let name = options.choice(ENGINE.name, "isa", &Isa::NAMES)?;
-    let isa = Isa::named(name).ok_or_else(|| {
-        let available: Vec<String> = Isa::available().map(|isa| isa.to_string()).collect();
-        BuildError::BadOption {
-            engine: ENGINE.name.to_owned(),
-            option: "isa".to_owned(),
-            value: name.to_owned(),
-            expected: format!(
-                "among those that this processor has: {}",
-                available.join(", ")
-            ),
-        }
-    })?;
+    let isa = Isa::named(options.choice("isa")).expect("the specification was checked");
     let instead = |ingredient| {
         if without == Some(ingredient) {
             Isa::Scalar

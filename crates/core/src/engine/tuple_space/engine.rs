@@ -11,6 +11,7 @@ use crate::key::KeySlice;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
+use crate::seed::Seed;
 use crate::transaction::{Change, Transaction};
 
 use super::lookup::Buffers;
@@ -81,12 +82,13 @@ impl<const W: usize, P: Placement<W> + 'static> TupleEngine<W, P> {
     pub(in crate::engine) fn build(
         rules: &RuleSet,
         form: Form,
+        seed: Seed,
         placement: P,
         limits: &Limits,
         progress: &mut dyn Progress,
     ) -> Result<Box<dyn Classifier>, BuildError> {
         let mut engine = TupleEngine {
-            space: TupleSpace::new(rules.schema(), form),
+            space: TupleSpace::new(rules.schema(), form, seed),
             placement,
             limits: *limits,
         };

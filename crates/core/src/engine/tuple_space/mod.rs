@@ -47,6 +47,7 @@ use hashbrown::HashMap;
 use crate::engine::splitmix;
 use crate::rule::{RuleId, RuleRef};
 use crate::schema::Schema;
+use crate::seed::{MapState, Seed};
 
 mod arena;
 mod engine;
@@ -105,8 +106,12 @@ pub(super) struct TupleSpace<const W: usize> {
     /// `(best, table)` of every table in use, ascending: the best first.
     order: Vec<(u64, TableNumber)>,
     shared: Option<Slots>,
-    ids: HashMap<RuleId, EntryIndex, foldhash::fast::FixedState>,
+    ids: HashMap<RuleId, EntryIndex, MapState>,
     secrets: [u64; W],
+    /// What words without a partner are multiplied by; odd.
+    multiplier: u64,
+    /// Where the salts of tables begin.
+    salts: u64,
 }
 
 /// Correcting a stale bound costs about as much as this share of a table's
@@ -114,8 +119,8 @@ pub(super) struct TupleSpace<const W: usize> {
 const TIGHTEN_SHARE: usize = 16;
 
 impl<const W: usize> TupleSpace<W> {
-    pub(super) fn new(schema: &Arc<Schema>, form: Form) -> TupleSpace<W> {
-        let mut state = 0x243f_6a88_85a3_08d3; // digits of pi
+    pub(super) fn new(schema: &Arc<Schema>, form: Form, seed: Seed) -> TupleSpace<W> {
+        let mut state = seed.number();
         let secrets = std::array::from_fn(|_| splitmix(&mut state));
         TupleSpace {
             schema: Arc::clone(schema),
@@ -126,6 +131,8 @@ impl<const W: usize> TupleSpace<W> {
             shared: (form == Form::Shared).then(Slots::new),
             ids: HashMap::default(),
             secrets,
+            multiplier: splitmix(&mut state) | 1,
+            salts: splitmix(&mut state),
         }
     }
 
@@ -175,7 +182,7 @@ impl<const W: usize> TupleSpace<W> {
         let number = self.free.pop().unwrap_or_else(|| {
             TableNumber(u32::try_from(self.tables.len()).expect("fewer tables than rules"))
         });
-        let mut state = u64::from(number.0);
+        let mut state = self.salts ^ u64::from(number.0);
         let table = Table {
             mask,
             best: u64::MAX,
@@ -458,10 +465,10 @@ impl<const W: usize> TupleSpace<W> {
             w += 2;
         }
         if W % 2 == 1 {
-            sum = sum.wrapping_add(folded(word(W - 1), ODD));
+            sum = sum.wrapping_add(folded(word(W - 1), self.multiplier));
         }
         if W > 2 {
-            sum = folded(sum ^ self.secrets[0], ODD);
+            sum = folded(sum ^ self.secrets[0], self.multiplier);
         }
         (sum ^ (sum >> 32)) as Tag
     }
@@ -475,9 +482,6 @@ impl<const W: usize> TupleSpace<W> {
         self.arena.bytes() + tables + slots + shared + self.ids.allocation_size()
     }
 }
-
-/// An odd multiplier with evenly spread bits (the golden ratio's fraction).
-const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Both halves of the 128-bit product, folded into one.
 #[inline]

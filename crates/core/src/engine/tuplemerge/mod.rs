@@ -58,8 +58,8 @@
 //! - The order in which rules come decides which tables are made: a table made
 //!   for a specific rule does not fit a general one, but the other way round it
 //!   does. Rule lists have the specific rules first, so placing them in file
-//!   order makes up to five times the tables. Building shuffles them, always the same way,
-//!   as [TM19] §IV.A feeds them. `order=worst-first` makes still fewer tables
+//!   order makes up to five times the tables. Building shuffles them, always the
+//!   same way unless a `seed` is given, as [TM19] §IV.A feeds them. `order=worst-first` makes still fewer tables
 //!   with longer chains: over the twelve built-in profiles its batch lookups
 //!   are 0.8 times as fast at 64k rules and 1.3 times at 256k, its updates 0.7
 //!   and 0.85 times (November 2026; `classyard bench --profiles all --sizes
@@ -81,10 +81,11 @@ use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, TableNumber, TupleEngine, TupleSpace, build_for_width,
     place_one_by_one,
 };
-use crate::engine::{Engine, EngineOption, EngineOptions};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, MatchKind, Schema, prefix_mask};
+use crate::seed::Seed;
 
 mod offline;
 mod selection;
@@ -98,23 +99,30 @@ const ONLINE_LIMIT: usize = 40;
 const OFFLINE_LIMIT: usize = 8;
 
 const OPTIONS: &[EngineOption] = &[
-    EngineOption {
-        name: "c",
-        help: "collision limit of updates, 1 to 65535 (default 40)",
-    },
-    EngineOption {
-        name: "offline-c",
-        help: "collision limit of offline table selection, 1 to 65535 (default 8)",
-    },
-    EngineOption {
-        name: "order",
-        help: "order in which building places rules: random, worst-first or best-first \
-               (default random)",
-    },
-    EngineOption {
-        name: "rebuild",
-        help: "select all tables anew after this many changes; 0: only when asked (default 0)",
-    },
+    EngineOption::whole(
+        "c",
+        (1, 65535),
+        ONLINE_LIMIT,
+        "collision limit of updates: rules that may share a table's masked key",
+    ),
+    EngineOption::whole(
+        "offline-c",
+        (1, 65535),
+        OFFLINE_LIMIT,
+        "collision limit of offline table selection",
+    ),
+    EngineOption::choice(
+        "order",
+        &["random", "worst-first", "best-first"],
+        "order in which building places rules; random is always the same, unless a seed is given",
+    ),
+    EngineOption::whole(
+        "rebuild",
+        (0, usize::MAX),
+        0,
+        "select all tables anew after this many changes; 0: only when asked",
+    ),
+    EngineOption::SEED,
 ];
 
 /// The registry entry of the online form.
@@ -122,11 +130,11 @@ pub(super) const ONLINE: Engine = Engine {
     name: "tuplemerge",
     summary: "tuple space search with merged tables, placed rule by rule",
     paper: "[TM19] §III.C.1-4",
-    dynamic: true,
+    wraps: Wraps::Nothing,
     options: OPTIONS,
-    build: |rules, options, limits, progress| {
-        build(Variant::Online, rules, options, limits, progress)
-    },
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
+    build: |spec, rules, limits, progress| build(Variant::Online, spec, rules, limits, progress),
 };
 
 /// The registry entry of the offline form.
@@ -134,11 +142,11 @@ pub(super) const OFFLINE: Engine = Engine {
     name: "tuplemerge-offline",
     summary: "tuplemerge with all tables selected at once when building",
     paper: "[TM19] §III.C.5",
-    dynamic: true,
+    wraps: Wraps::Nothing,
     options: OPTIONS,
-    build: |rules, options, limits, progress| {
-        build(Variant::Offline, rules, options, limits, progress)
-    },
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
+    build: |spec, rules, limits, progress| build(Variant::Offline, spec, rules, limits, progress),
 };
 
 /// The registry entry of the form that runs in VPP.
@@ -146,9 +154,11 @@ pub(super) const VPP: Engine = Engine {
     name: "tuplemerge-vpp",
     summary: "tuplemerge with one hash table for all tables, as in VPP",
     paper: "[TM19] §III.D",
-    dynamic: true,
+    wraps: Wraps::Nothing,
     options: OPTIONS,
-    build: |rules, options, limits, progress| build(Variant::Vpp, rules, options, limits, progress),
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
+    build: |spec, rules, limits, progress| build(Variant::Vpp, spec, rules, limits, progress),
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,22 +180,20 @@ impl Variant {
 
 fn build(
     variant: Variant,
+    spec: &EngineSpec,
     rules: &RuleSet,
-    options: &EngineOptions,
     limits: &Limits,
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
-    let engine = variant.engine().name;
-    let limit = options.number(engine, "c", ONLINE_LIMIT, 1..=65535)?;
-    let offline_limit = options.number(engine, "offline-c", OFFLINE_LIMIT, 1..=65535)?;
-    let order = options.choice(engine, "order", &["random", "worst-first", "best-first"])?;
-    let rebuild = options.number(engine, "rebuild", 0, 0..=usize::MAX)?;
+    let options = spec.options();
+    let rebuild = options.whole("rebuild");
     let settings = Settings {
         variant,
-        limit,
-        offline_limit,
-        order,
+        limit: options.whole("c"),
+        offline_limit: options.whole("offline-c"),
+        order: options.choice("order"),
         rebuild_after: (rebuild > 0).then_some(rebuild),
+        seed: options.seed("seed"),
     };
     build_for_width!(
         rules.schema(),
@@ -209,7 +217,7 @@ fn build_width<const W: usize>(
         selection: Selection::new(rules.schema(), relaxation),
         changes: 0,
     };
-    TupleEngine::<W, _>::build(rules, form, placement, limits, progress)
+    TupleEngine::<W, _>::build(rules, form, settings.seed, placement, limits, progress)
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -219,6 +227,7 @@ struct Settings {
     offline_limit: usize,
     order: &'static str,
     rebuild_after: Option<usize>,
+    seed: Seed,
 }
 
 struct TupleMerge {
@@ -267,7 +276,7 @@ impl<const W: usize> Placement<W> for TupleMerge {
                 let worst = |&entry: &EntryIndex| std::cmp::Reverse(space.entry(entry).rank);
                 ordered.sort_unstable_by_key(worst);
             }
-            _ => shuffle(&mut ordered),
+            _ => shuffle(&mut ordered, self.settings.seed),
         }
         place_one_by_one(self, space, &ordered, progress)
     }
@@ -403,9 +412,14 @@ impl TupleMerge {
     }
 }
 
-/// Shuffles, the same way each time.
-fn shuffle(entries: &mut [EntryIndex]) {
-    let mut state = 0;
+/// Shuffles as a given seed says, else the same way each time.
+///
+/// The order decides which tables are made, so it decides time and memory. A
+/// set that was measured in one process should be as fast in the next, so the
+/// random seed of a process has no part in it. It guards nothing either: rules
+/// that make bad tables do so in most orders.
+fn shuffle(entries: &mut [EntryIndex], seed: Seed) {
+    let mut state = seed.explicit().unwrap_or(0);
     for last in (1..entries.len()).rev() {
         let below = u64::try_from(last + 1).expect("a length");
         let other = usize::try_from(splitmix(&mut state) % below).expect("an index");

@@ -202,7 +202,7 @@ impl fmt::Display for VectorReport {
 
 /// Why a subject does not run a case in some way, if it does not.
 fn skip_of(case: &Case, subject: &Subject, way: Way) -> Option<Skip> {
-    let engine = subject.name().split(':').next().unwrap_or_default();
+    let engine = subject.name().split([':', '(']).next().unwrap_or_default();
     let marked = case.skips.iter().find(|(name, _)| name == engine);
     let reason = if let Some((_, reason)) = marked {
         reason.as_str()

@@ -1,0 +1,144 @@
+//! Where hash functions begin.
+//!
+//! Whoever knows an engine's hash function and may add rules, or send headers,
+//! can make them all meet in one bucket. So hash functions begin with a random
+//! number that is drawn once in each process: nobody outside knows it, and two
+//! builds in one process, such as both sides of a live table, are alike. A
+//! seed that is given instead makes builds alike in every process, for tests
+//! and for repeating what was found.
+//!
+//! A seed changes time and memory, never answers.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::BuildHasher;
+use std::sync::OnceLock;
+
+use foldhash::SharedSeed;
+use foldhash::fast::{FoldHasher, SeedableRandomState};
+
+use crate::engine::splitmix;
+
+/// Where an engine's hash functions begin: a number, or the one that this
+/// process drew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Seed(Option<u64>);
+
+impl Seed {
+    /// The random seed of this process.
+    pub const PROCESS: Seed = Seed(None);
+
+    /// A seed for builds that can be repeated.
+    #[must_use]
+    pub const fn new(number: u64) -> Seed {
+        Seed(Some(number))
+    }
+
+    /// The number that was given; `None` for [`PROCESS`](Self::PROCESS).
+    #[must_use]
+    pub const fn explicit(self) -> Option<u64> {
+        self.0
+    }
+
+    /// The number: the one given, or the one that this process drew. The
+    /// latter is a secret from those who write rules or send headers.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0.unwrap_or_else(drawn)
+    }
+}
+
+impl fmt::Display for Seed {
+    /// `random`, or the number that was given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(number) => number.fmt(f),
+            None => f.write_str("random"),
+        }
+    }
+}
+
+/// The number of this process. The standard library asks the operating system
+/// for the keys of its hash maps; a hash under such keys is as random.
+fn drawn() -> u64 {
+    static DRAWN: OnceLock<u64> = OnceLock::new();
+    *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64))
+}
+
+/// Hashes the keys of maps whose order of iteration influences nothing, such as
+/// rule ids, in a way that nobody outside of this process can predict.
+#[derive(Clone, Debug)]
+pub(crate) struct MapState(SeedableRandomState);
+
+impl Default for MapState {
+    fn default() -> MapState {
+        static SHARED: OnceLock<(u64, SharedSeed)> = OnceLock::new();
+        let (first, shared) = SHARED.get_or_init(|| {
+            // Not the numbers that engines begin with.
+            let mut state = !drawn();
+            (
+                splitmix(&mut state),
+                SharedSeed::from_u64(splitmix(&mut state)),
+            )
+        });
+        MapState(SeedableRandomState::with_seed(*first, shared))
+    }
+}
+
+impl BuildHasher for MapState {
+    type Hasher = FoldHasher<'static>;
+
+    #[inline]
+    fn build_hasher(&self) -> FoldHasher<'static> {
+        self.0.build_hasher()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_draws_one_seed() {
+        assert_eq!(Seed::PROCESS.number(), Seed::PROCESS.number());
+        assert_eq!(Seed::PROCESS.explicit(), None);
+        assert_eq!(Seed::PROCESS.to_string(), "random");
+        let given = Seed::new(7);
+        assert_eq!((given.number(), given.explicit()), (7, Some(7)));
+        assert_eq!(given.to_string(), "7");
+    }
+
+    #[test]
+    fn maps_of_one_process_hash_alike_and_not_as_fixed_ones_do() {
+        let hash = |number: u32| MapState::default().hash_one(number);
+        assert_eq!(hash(1), hash(1));
+        let fixed = foldhash::fast::FixedState::default();
+        // That all four agree by chance is less likely than a broken machine.
+        assert!((0..4_u32).any(|number| hash(number) != fixed.hash_one(number)));
+    }
+
+    /// Runs this test binary again, as other processes.
+    #[test]
+    fn processes_draw_different_seeds() {
+        const NAME: &str = "seed::tests::processes_draw_different_seeds";
+        if std::env::var_os("CLASSYARD_TELL_SEED").is_some() {
+            #[allow(clippy::print_stdout)] // for the parent process
+            {
+                println!("seed={}", Seed::PROCESS.number());
+            }
+            return;
+        }
+        let ask = || {
+            let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+            child.args([NAME, "--exact", "--nocapture"]);
+            let output = child.env("CLASSYARD_TELL_SEED", "1").output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let (_, after) = text.split_once("seed=").expect("the child tells its seed");
+            let digits = after.split(|c: char| !c.is_ascii_digit()).next();
+            digits.unwrap().parse::<u64>().unwrap()
+        };
+        let (first, second) = (ask(), ask());
+        assert_ne!(first, second);
+        assert_ne!(first, Seed::PROCESS.number());
+    }
+}
