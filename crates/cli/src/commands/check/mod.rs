@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use classyard::policy::PartId;
-use classyard::{BATCH, ENGINES, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
+use classyard::{BATCH, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::{Family, Recipe};
@@ -299,8 +299,7 @@ fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
     let mut specs: Vec<EngineSpec> = Vec::new();
     for word in words {
         if word == "all" {
-            let all = ENGINES.iter().map(|known| EngineSpec::parse(known.name));
-            specs.extend(all.collect::<Result<Vec<_>, _>>()?);
+            specs.extend(EngineSpec::all());
         } else {
             specs.push(engine(word).map_err(Failure::usage)?);
         }
