@@ -134,6 +134,12 @@ impl Linear {
         self.ranks.remove(at);
         let width = self.schema.rule_words();
         self.words.drain(at * width..(at + 1) * width);
+        let left = self.ranks.len();
+        if left * 5 < self.ranks.capacity() * 2 {
+            self.ranks.shrink_to(left / 2 * 3);
+            self.words.shrink_to(left / 2 * 3 * width);
+            self.by_id.shrink_to(left / 2 * 3);
+        }
     }
 }
 

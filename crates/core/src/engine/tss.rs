@@ -34,7 +34,7 @@ use hashbrown::HashMap;
 
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::engine::tuple_space::{
-    EntryIndex, Form, Placement, TableNumber, TupleEngine, TupleSpace, build_for_width,
+    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace, build_for_width,
 };
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
@@ -126,6 +126,13 @@ impl<const W: usize> Placement<W> for OneTablePerMask<W> {
 
     fn table_dropped(&mut self, mask: &[u64; W]) {
         self.by_mask.remove(mask);
+    }
+
+    fn tables_renumbered(&mut self, numbers: &Renumbered) {
+        for table in self.by_mask.values_mut() {
+            *table = numbers.of(*table);
+        }
+        self.by_mask.shrink_to(self.by_mask.len());
     }
 
     fn rebuild(&mut self, _: &mut TupleSpace<W>, _: &mut dyn Progress) -> Result<(), BuildError> {

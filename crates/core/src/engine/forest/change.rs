@@ -1,5 +1,8 @@
 //! One rule comes or goes.
 
+use std::sync::Arc;
+
+use super::adopt::{PlannedTable, RootPlan};
 use super::learn::{ALLOWANCE, Outline, serves};
 use super::places::Place;
 use super::runs::{MAX_RUN, Run, Runs};
@@ -10,11 +13,19 @@ use crate::rule::{RuleId, RuleRef, Winner};
 /// A node with fewer rules becomes a run again.
 const FOLDED: usize = 6;
 
-/// A node of up to this many rules is learned anew when it has doubled.
+/// A forest of up to this many rules is learned anew when it has doubled, or
+/// shrunk to a quarter.
 const SMALL: usize = 128;
 
 /// The number of rules from which that counts: fewer are as quick to scan.
 const LEAST: usize = 32;
+
+/// The number of rules from which it is worth to shrink.
+const FEWEST: usize = 8;
+
+/// A forest of one rule in this many of those it was made for gets smaller
+/// tables.
+const SHRUNK: usize = 4;
 
 /// Words of learning in vain that each update pays off: a microsecond or so.
 const PAID_OFF: usize = 2000;
@@ -36,6 +47,41 @@ impl<const W: usize> Forest<W> {
             self.relearn_few();
         }
         self.tidy();
+    }
+
+    /// Begins to give back the memory of tables that were made for many more
+    /// rules: those of now move to tables with the same masks and fewer slots,
+    /// as they would if a plan were adopted.
+    fn shrink_if_due(&mut self) {
+        if self.learned < SHRUNK * self.len().max(FEWEST) {
+            return;
+        }
+        if self.len() <= SMALL {
+            self.relearn_few();
+        } else if self.adoption.is_none() {
+            let plan = self.plan_in_place();
+            self.adopt(Arc::new(plan));
+        }
+    }
+
+    /// The plan that the root's tables follow, for the rules of now.
+    fn plan_in_place(&self) -> RootPlan<W> {
+        let root = self.chain(self.root);
+        let root = root.map(|number| &self.tables[number.index()]);
+        let (scanned, masked): (Vec<_>, Vec<_>) = root.partition(|table| table.mask == [0; W]);
+        let mut masked: Vec<&Table<W>> = masked;
+        masked.sort_by_key(|table| table.turn);
+        let planned = |table: &&Table<W>| PlannedTable {
+            mask: table.mask,
+            keys: table.filled,
+            spread: 1,
+        };
+        RootPlan {
+            tables: masked.iter().map(planned).collect(),
+            predicted: self.predicted,
+            rules: self.len(),
+            unserved: scanned.iter().map(|table| table.rules).sum(),
+        }
     }
 
     /// Does some of the work that updates put off.
@@ -183,6 +229,7 @@ impl<const W: usize> Forest<W> {
         let place = self.places.remove(id).expect("checked before");
         self.take_out(id, place, |_, _, _| {});
         self.tidy();
+        self.shrink_if_due();
     }
 
     /// Takes a rule out of its run; `look` sees it there before.
@@ -251,7 +298,7 @@ impl<const W: usize> Forest<W> {
         if slots.capacity() > FREED {
             self.leftover.push(slots);
         }
-        self.free.push(number);
+        self.tables.remove(number);
     }
 
     /// Goes on with making the bound of a table exact again: looks at some
@@ -337,7 +384,7 @@ impl<const W: usize> Forest<W> {
                     }
                 }
             }
-            self.free.push(number);
+            self.tables.remove(number);
         }
     }
 }

@@ -104,12 +104,14 @@ impl<const W: usize> Forest<W> {
         let number = *marking.root.get(marking.turn)?;
         let slot = marking.slot;
         // A table may have gone meanwhile, and another have its number.
-        let table = &self.tables[number.index()];
-        if slot as usize >= table.slot_count() || table.group == Rivals::NONE {
+        let table = self.tables.get(number);
+        let table = table
+            .filter(|table| (slot as usize) < table.slot_count() && table.group != Rivals::NONE);
+        let Some(table) = table else {
             marking.turn += 1;
             marking.slot = 0;
             return Some(0);
-        }
+        };
         marking.slot += 1;
         let held = table.get(slot);
         let Bucket::Run(run) = held.bucket() else {
@@ -129,7 +131,10 @@ impl<const W: usize> Forest<W> {
 
     /// From now on, lookups pass over tables without rivals.
     pub(super) fn end_marking(&mut self, marking: &Marking) {
-        for number in &marking.root {
+        for &number in &marking.root {
+            if self.tables.get(number).is_none() {
+                continue;
+            }
             let table = &mut self.tables[number.index()];
             if table.group != Rivals::NONE {
                 table.unmarked = table.came;

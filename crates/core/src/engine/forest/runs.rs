@@ -79,8 +79,8 @@ const FEW: usize = 64;
 /// Words of memory given back with each update while there is too much: 64 KB.
 const GIVEN_BACK: usize = 1 << 13;
 
-/// Arrays of fewer words than this are not made smaller: 32 KB.
-const KEPT: usize = 1 << 12;
+/// Arrays of fewer words than this are not made smaller: 4 KB.
+const KEPT: usize = 1 << 9;
 
 /// Runs of rules of one shape.
 #[derive(Debug)]

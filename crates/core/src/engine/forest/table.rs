@@ -174,6 +174,8 @@ pub(super) struct Table<const W: usize> {
     pub(super) role: Role,
     /// Slots that hold nodes.
     pub(super) nodes: usize,
+    /// Slots that hold anything.
+    pub(super) filled: usize,
     /// Rules in the table, nested ones included.
     pub(super) rules: usize,
     /// The best rule is gone and `best` not yet corrected.
@@ -212,6 +214,7 @@ impl<const W: usize> Table<W> {
             turn: 0,
             role: Role::Usual,
             nodes: 0,
+            filled: 0,
             rules: 0,
             stale: false,
             scanned: 0,
@@ -277,6 +280,8 @@ impl<const W: usize> Table<W> {
         let slot = &mut self.slots[slot as usize];
         self.nodes += usize::from(to.is_node());
         self.nodes -= usize::from(Slot(*slot).is_node());
+        self.filled += usize::from(to != Slot::EMPTY);
+        self.filled -= usize::from(*slot != Slot::EMPTY.0);
         *slot = to.0;
     }
 
@@ -291,6 +296,11 @@ impl<const W: usize> Table<W> {
 
     pub(super) fn slot_count(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether the slots were taken out.
+    pub(super) fn is_gone(&self) -> bool {
+        self.slots.is_empty()
     }
 
     /// Takes the slots out, to be freed; the table is no longer used.

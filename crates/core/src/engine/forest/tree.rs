@@ -43,7 +43,6 @@ pub(super) struct Forest<const W: usize> {
     pub(super) root: TableNumber,
     pub(super) runs: Runs,
     pub(super) secrets: [u64; W],
-    pub(super) free: Vec<TableNumber>,
     pub(super) places: Places,
     pub(super) learner: Learner<W>,
     pub(super) settings: Settings,
@@ -117,7 +116,6 @@ impl<const W: usize> Forest<W> {
             tables: Tables::new(),
             root: TableNumber::NONE,
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
-            free: Vec::new(),
             places: Places::new(settings.seed),
             learner: Learner::new(
                 schema,
@@ -157,12 +155,11 @@ impl<const W: usize> Forest<W> {
             + self.adoption.as_ref().map_or(0, Adoption::bytes)
             + leftover * size_of::<u64>()
             + self.tables.bytes()
-            + self.free.capacity() * size_of::<TableNumber>()
     }
 
     /// The number of tables, nested ones included.
     pub(super) fn tables_in_use(&self) -> usize {
-        self.tables.len() - self.free.len()
+        self.tables.len()
     }
 
     /// Counts and sizes.
@@ -433,12 +430,7 @@ impl<const W: usize> Forest<W> {
         if self.settings.has(Ingredient::Pages) {
             table.ask_for_huge_pages();
         }
-        if let Some(number) = self.free.pop() {
-            self.tables[number.index()] = table;
-            number
-        } else {
-            self.tables.push(table)
-        }
+        self.tables.add(table)
     }
 
     /// The first table of the node that a table belongs to.

@@ -20,6 +20,21 @@ impl EntryIndex {
     }
 }
 
+/// Where records are after a [compaction](Arena::compact).
+pub(super) struct Moved(Vec<EntryIndex>);
+
+impl Moved {
+    pub(super) fn to(&self, index: EntryIndex) -> EntryIndex {
+        match index {
+            EntryIndex::NONE => EntryIndex::NONE,
+            index => self.0[index.index()],
+        }
+    }
+}
+
+/// Records of an arena that is small enough as it is.
+const SMALL: usize = 16;
+
 /// A rule with the fields of its chain.
 ///
 /// For IPv4 five-tuples this is 56 of the 64 bytes of one cache line, so that
@@ -170,6 +185,46 @@ impl<const W: usize> Arena<W> {
         self.entries[index.index()].next = self.free;
         self.free = index;
         self.live -= 1;
+    }
+
+    /// Whether three fifths of the records, of many, hold nothing.
+    pub(super) fn is_sparse(&self) -> bool {
+        self.entries.capacity() > SMALL && self.live * 5 < self.entries.capacity() * 2
+    }
+
+    /// Moves the rules, which must all be in tables, together and gives the
+    /// rest of the memory back. Tables get other numbers. Returns the new place
+    /// of each record.
+    pub(super) fn compact(&mut self, table: impl Fn(TableNumber) -> TableNumber) -> Moved {
+        let mut places = vec![EntryIndex::NONE; self.entries.len()];
+        let mut entries: Vec<Entry<W>> = Vec::with_capacity(self.live);
+        let mut highs = Vec::new();
+        let wide = matches!(self.ranges, Ranges::Wide(_));
+        if wide {
+            highs.reserve_exact(self.live * self.high_words);
+        }
+        for (index, entry) in self.entries.iter().enumerate() {
+            if entry.table != TableNumber::NONE {
+                let place = u32::try_from(entries.len()).expect("fewer rules than ids");
+                places[index] = EntryIndex(place);
+                entries.push(*entry);
+                if wide {
+                    highs.extend_from_slice(
+                        &self.highs[index * self.high_words..][..self.high_words],
+                    );
+                }
+            }
+        }
+        let moved = Moved(places);
+        for entry in &mut entries {
+            entry.next = moved.to(entry.next);
+            entry.table = table(entry.table);
+        }
+        debug_assert_eq!(entries.len(), self.live, "all rules are in tables");
+        self.entries = entries;
+        self.highs = highs;
+        self.free = EntryIndex::NONE;
+        moved
     }
 
     #[inline]

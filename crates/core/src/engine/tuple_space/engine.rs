@@ -15,7 +15,7 @@ use crate::seed::Seed;
 use crate::transaction::{Change, Transaction};
 
 use super::lookup::Buffers;
-use super::{EntryIndex, Form, TupleSpace};
+use super::{EntryIndex, Form, Renumbered, TupleSpace};
 
 /// Chooses tables for rules: what makes one algorithm differ from another.
 pub(in crate::engine) trait Placement<const W: usize>: Send + Sync {
@@ -38,6 +38,9 @@ pub(in crate::engine) trait Placement<const W: usize>: Send + Sync {
 
     /// A table with this mask became empty and is gone.
     fn table_dropped(&mut self, mask: &[u64; W]);
+
+    /// Tables have other numbers from now on.
+    fn tables_renumbered(&mut self, numbers: &Renumbered);
 
     /// Reorganises the tables.
     fn rebuild(
@@ -113,6 +116,9 @@ impl<const W: usize, P: Placement<W> + 'static> TupleEngine<W, P> {
         let mask = *self.space.mask(table);
         if self.space.drop_if_empty(table) {
             self.placement.table_dropped(&mask);
+        }
+        if let Some(numbers) = self.space.compact_if_sparse() {
+            self.placement.tables_renumbered(&numbers);
         }
     }
 }

@@ -72,6 +72,16 @@ impl TableNumber {
     }
 }
 
+/// What the numbers of tables have become.
+pub(super) struct Renumbered(Vec<TableNumber>);
+
+impl Renumbered {
+    /// The number of a table that is still there.
+    pub(super) fn of(&self, table: TableNumber) -> TableNumber {
+        self.0[table.index()]
+    }
+}
+
 /// Whether each table has slots of its own or all share one array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
@@ -110,7 +120,7 @@ pub(super) struct TupleSpace<const W: usize> {
     secrets: [u64; W],
     /// What words without a partner are multiplied by; odd.
     multiplier: u64,
-    /// Where the salts of tables begin.
+    /// Makes the salts of tables: numbers are used again, salts are not.
     salts: u64,
 }
 
@@ -182,12 +192,11 @@ impl<const W: usize> TupleSpace<W> {
         let number = self.free.pop().unwrap_or_else(|| {
             TableNumber(u32::try_from(self.tables.len()).expect("fewer tables than rules"))
         });
-        let mut state = self.salts ^ u64::from(number.0);
         let table = Table {
             mask,
             best: u64::MAX,
             salt: if self.shared.is_some() {
-                splitmix(&mut state)
+                splitmix(&mut self.salts)
             } else {
                 0
             },
@@ -285,6 +294,38 @@ impl<const W: usize> TupleSpace<W> {
         table
     }
 
+    /// Gives back the memory of rules and tables that are gone, if that is most
+    /// of it: as much work as there are rules left, after half as many removals
+    /// again. Returns what the numbers of tables have become.
+    pub(super) fn compact_if_sparse(&mut self) -> Option<Renumbered> {
+        if !self.arena.is_sparse() {
+            return None;
+        }
+        let mut numbers = vec![TableNumber::NONE; self.tables.len()];
+        self.order.sort_unstable_by_key(|&(_, number)| number);
+        for (next, (_, number)) in (0..).zip(&mut self.order) {
+            numbers[number.index()] = TableNumber(next);
+            *number = TableNumber(next);
+        }
+        self.order.sort_unstable();
+        self.order.shrink_to_fit();
+        let mut number = numbers.iter();
+        self.tables
+            .retain(|_| *number.next().expect("one each") != TableNumber::NONE);
+        self.tables.shrink_to_fit();
+        self.free = Vec::new();
+        let moved = self.arena.compact(|number| numbers[number.index()]);
+        for entry in self.ids.values_mut() {
+            *entry = moved.to(*entry);
+        }
+        self.ids.shrink_to(self.ids.len());
+        let own = self.tables.iter_mut().map(|table| &mut table.slots);
+        for slots in own.chain(&mut self.shared) {
+            slots.move_heads(|head| moved.to(head));
+        }
+        Some(Renumbered(numbers))
+    }
+
     /// Removes a table without rules; says whether it did. Other tables keep
     /// their numbers and their order.
     pub(super) fn drop_if_empty(&mut self, number: TableNumber) -> bool {
@@ -297,6 +338,10 @@ impl<const W: usize> TupleSpace<W> {
             .remove(place.expect("every table is in the order"));
         table.slots = Slots::new();
         self.free.push(number);
+        if self.order.is_empty() {
+            self.tables = Vec::new();
+            self.free = Vec::new();
+        }
         true
     }
 

@@ -147,6 +147,13 @@ impl Slots {
         self.used
     }
 
+    /// Tells all chains where their first rules are now.
+    pub(super) fn move_heads(&mut self, moved: impl Fn(EntryIndex) -> EntryIndex) {
+        for slot in self.slots.iter_mut().filter(|slot| !slot.is_empty()) {
+            slot.head = moved(slot.head);
+        }
+    }
+
     /// The heads of all chains.
     pub(super) fn heads(&self) -> impl Iterator<Item = EntryIndex> + '_ {
         self.slots

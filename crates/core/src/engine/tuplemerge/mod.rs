@@ -78,7 +78,7 @@ use std::sync::Arc;
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::engine::splitmix;
 use crate::engine::tuple_space::{
-    EntryIndex, Form, Placement, TableNumber, TupleEngine, TupleSpace, build_for_width,
+    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace, build_for_width,
     place_one_by_one,
 };
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
@@ -282,6 +282,8 @@ impl<const W: usize> Placement<W> for TupleMerge {
     }
 
     fn table_dropped(&mut self, _: &[u64; W]) {}
+
+    fn tables_renumbered(&mut self, _: &Renumbered) {}
 
     fn rebuild(
         &mut self,

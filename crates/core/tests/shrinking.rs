@@ -1,0 +1,198 @@
+//! Engines give memory back when rules go: whatever is left, in whatever order
+//! the others went, an engine holds little more than one that is built afresh.
+//! And work that is left to be done comes to an end.
+
+#![allow(clippy::print_stdout)] // the ratios are worth a look
+
+use std::sync::Arc;
+
+use classyard::*;
+
+mod table_kit;
+
+use table_kit::{Dice, answers, id};
+
+/// Times the bytes of a fresh build, and bytes besides, that may be held.
+const TIMES: usize = 3;
+const BESIDES: usize = 8 << 10;
+
+fn wide() -> Arc<Schema> {
+    let field = |number| Field::new(&format!("f{number}"), 64, MatchKind::Ternary);
+    Schema::new("wide", (0..16).map(field).collect()).unwrap()
+}
+
+/// Rules with many different values, in tables of several masks.
+fn rules(schema: &Arc<Schema>, count: usize, dice: &mut Dice) -> RuleSet {
+    let mut rules = RuleSet::new(schema);
+    for number in 0..u32::try_from(count).unwrap() {
+        let mut matches = vec![FieldMatch::Any; schema.fields().len()];
+        let of = |field: &Field, dice: &mut Dice| {
+            let value = u128::from(dice.roll()) & field.max_value();
+            match (field.kind(), dice.below(3)) {
+                (MatchKind::Range, 0) => FieldMatch::Range {
+                    low: value / 2,
+                    high: value,
+                },
+                (MatchKind::Prefix | MatchKind::Ternary, 0) => FieldMatch::Prefix {
+                    value,
+                    length: field.width() - 8,
+                },
+                _ => FieldMatch::Exact(value),
+            }
+        };
+        let (first, second) = (dice.below(2), 2 + dice.below(2));
+        matches[first] = of(&schema.fields()[first], dice);
+        matches[second] = of(&schema.fields()[second], dice);
+        let priority = Priority(u32::try_from(dice.below(1000)).unwrap());
+        let id = id(number);
+        rules.add(id, priority, ActionId(0), &matches).unwrap();
+    }
+    rules
+}
+
+fn build(spec: &EngineSpec, rules: &RuleSet) -> Box<dyn Classifier> {
+    spec.build(rules, &Limits::default(), &mut NoProgress)
+        .unwrap()
+}
+
+/// Which rules go first.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Random,
+    ById,
+    WorstFirst,
+}
+
+fn order(rules: &RuleSet, order: Order, dice: &mut Dice) -> Vec<RuleId> {
+    let mut ids: Vec<RuleId> = rules.iter().map(|rule| rule.id()).collect();
+    match order {
+        Order::Random => {
+            for last in (1..ids.len()).rev() {
+                ids.swap(last, dice.below(last + 1));
+            }
+        }
+        Order::ById => {}
+        Order::WorstFirst => {
+            ids = rules
+                .by_rank()
+                .iter()
+                .rev()
+                .map(|&number| id(number))
+                .collect();
+        }
+    }
+    ids
+}
+
+fn check(spec: &EngineSpec, all: &RuleSet, by: Order, dice: &mut Dice) {
+    let mut classifier = build(spec, all);
+    let ids = order(all, by, dice);
+    let mut gone = 0;
+    let count = all.len();
+    for left in [count / 4, count / 10, count / 100, 300, 130, 60, 40, 10, 0] {
+        while count - gone > left {
+            let dynamic = classifier.as_dynamic().unwrap();
+            dynamic.apply(Transaction::new().remove(ids[gone])).unwrap();
+            gone += 1;
+        }
+        let mut kept = RuleSet::new(all.schema());
+        for &id in &ids[gone..] {
+            kept.push(all.get(id).unwrap()).unwrap();
+        }
+        let fresh = build(spec, &kept).stats().bytes();
+        let held = classifier.stats().bytes();
+        assert!(
+            held <= TIMES * fresh + BESIDES,
+            "{spec}, {by:?}: {held} bytes for {left} of {count} rules, {fresh} afresh"
+        );
+        println!("{spec}, {by:?}: {left} of {count}: {held} bytes, {fresh} afresh");
+        let mut keys = KeyVec::new(all.schema());
+        for rule in all.iter().step_by(1 + count / 60) {
+            let ends = all.schema().field_ids().map(|field| rule.ends(field).0);
+            keys.push(&ends.collect::<Vec<_>>()).unwrap();
+        }
+        let right: Vec<Winner> = keys.as_slice().iter().map(|key| kept.scan(key)).collect();
+        assert_eq!(
+            answers(classifier.as_ref(), &keys),
+            right,
+            "{spec}, {left} left"
+        );
+    }
+}
+
+#[test]
+fn engines_give_memory_back_in_whatever_order_rules_go() {
+    let mut dice = Dice(3);
+    for spec in EngineSpec::all().filter(EngineSpec::is_dynamic) {
+        // Every removal from a list moves the rules behind it.
+        let count = if spec.to_string() == "linear" {
+            3000
+        } else {
+            40_000
+        };
+        let all = rules(&Schema::ipv4_5tuple(), count, &mut dice);
+        for by in [Order::Random, Order::ById, Order::WorstFirst] {
+            check(&spec, &all, by, &mut dice);
+        }
+        let all = rules(&wide(), count / 20, &mut dice);
+        check(&spec, &all, Order::Random, &mut dice);
+    }
+}
+
+/// Adopts a plan through a live table and finishes what is to be done, as the
+/// documentation says; the number of calls is bounded.
+fn adopt_and_finish(writer: &mut Writer, reader: &mut Reader, most: usize) {
+    let plan = reader.learn(&mut NoProgress).unwrap().unwrap();
+    assert!(writer.adopt(&plan));
+    let mut calls = 0;
+    while writer.maintain(64) {
+        calls += 1;
+        assert!(calls < most, "{calls} calls and no end");
+    }
+    assert!(!writer.maintain(64));
+}
+
+fn work_comes_to_an_end(count: usize) {
+    let mut dice = Dice(5);
+    let all = rules(&Schema::ipv4_5tuple(), count, &mut dice);
+    let spec = EngineSpec::parse("forest").unwrap();
+    let (mut writer, table) =
+        Table::build(&all, &spec, &Limits::default(), &mut NoProgress).unwrap();
+    let mut reader = table.reader();
+    let before = reader.pin().stats().bytes();
+    // The tables of the build go, with all of their slots.
+    adopt_and_finish(&mut writer, &mut reader, count);
+    writer.synchronize();
+    let held = reader.pin().stats().bytes();
+    assert!(
+        held <= before + before / 2,
+        "{held} bytes, {before} when built"
+    );
+    // Most rules go, one by one, and what they leave is given back.
+    for number in 0..u32::try_from(count - count / 64).unwrap() {
+        writer.apply(Transaction::new().remove(id(number))).unwrap();
+    }
+    adopt_and_finish(&mut writer, &mut reader, count);
+    writer.synchronize();
+    let held = reader.pin().stats().bytes();
+    let mut kept = RuleSet::new(all.schema());
+    for rule in all.iter().skip(count - count / 64) {
+        kept.push(rule).unwrap();
+    }
+    let fresh = build(&spec, &kept).stats().bytes();
+    assert!(
+        held <= TIMES * fresh + BESIDES,
+        "{held} bytes, {fresh} afresh"
+    );
+    assert_eq!(reader.pin().stats().rules, kept.len());
+}
+
+#[test]
+fn adopting_a_plan_comes_to_an_end_at_64k_rules() {
+    work_comes_to_an_end(1 << 16);
+}
+
+#[test]
+fn adopting_a_plan_comes_to_an_end_at_a_million_rules() {
+    work_comes_to_an_end(1 << 20);
+}
