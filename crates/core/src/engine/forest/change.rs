@@ -371,7 +371,6 @@ impl<const W: usize> Forest<W> {
         let numbers: Vec<TableNumber> = self.chain(first).collect();
         for number in numbers {
             let slots: Vec<Slot> = self.tables[number.index()].slots().collect();
-            self.tables[number.index()].take_slots();
             for slot in slots {
                 match slot.bucket() {
                     Bucket::Empty => {}
@@ -384,6 +383,7 @@ impl<const W: usize> Forest<W> {
                     }
                 }
             }
+            self.tables[number.index()].take_slots();
             self.tables.remove(number);
         }
     }

@@ -101,6 +101,9 @@ pub(super) fn slots_for(hashed: &[(u64, u32)]) -> usize {
 /// Slots are not made more than this many to separate two hashes.
 const MOST_FOR_FEW: usize = 1 << 12;
 
+/// Words of the values of rules that are looked at when a run is split.
+const SPLIT_WORDS: usize = 8192;
+
 /// What progress observers are told.
 pub(super) const LEARNING: &str = "learning masks";
 
@@ -265,8 +268,13 @@ impl<const W: usize> Forest<W> {
 
     /// The masks of a node of these rules. What that took is off the allowance.
     fn plan(&mut self, rows: &Rows<'_>, rules: &[u32], level: Level) -> Plan<W> {
-        let plan = self.learner.plan(level, rules.len(), |index| {
-            self.outline(rows.row(rules[index]))
+        // Within an update, wide rules are looked at as far as time allows.
+        let count = match level {
+            Level::Split(_) => rules.len().min(SPLIT_WORDS / W),
+            Level::Root | Level::SmallRoot(_) | Level::Nested => rules.len(),
+        };
+        let plan = self.learner.plan(level, count, |index| {
+            self.outline(rows.row(rules[index * rules.len() / count]))
         });
         if let Some(left) = &mut self.allowance {
             *left = left.saturating_sub(plan.words);

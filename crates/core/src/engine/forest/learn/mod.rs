@@ -119,8 +119,8 @@ impl Level {
     }
 }
 
-/// Words that an update may read to learn: some 0.3 milliseconds.
-pub(super) const ALLOWANCE: usize = 500_000;
+/// Words that an update may read to learn: some 0.2 milliseconds.
+pub(super) const ALLOWANCE: usize = 300_000;
 
 /// How hard to try.
 #[derive(Clone, Copy, Debug)]
