@@ -250,6 +250,44 @@ pub enum BuildError {
     },
 }
 
+/// The parts named for one rule of a policy are not parts that it can stand
+/// in. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PartError {
+    /// The rule is in no part.
+    #[error("no part is given for the rule; a rule stands in at least one part")]
+    Missing,
+    /// The policy has no such part.
+    #[error("rule {id}: there is no part {part}; the policy's parts are 0 to {}", .parts - 1)]
+    Unknown {
+        /// The rule's id.
+        id: u32,
+        /// The part's position, from 0.
+        part: usize,
+        /// How many parts the policy has.
+        parts: usize,
+    },
+    /// One part is named twice.
+    #[error("rule {id}: part {part} is given twice; a rule stands in a part at most once")]
+    Repeated {
+        /// The rule's id.
+        id: u32,
+        /// The part's position, from 0.
+        part: usize,
+    },
+    /// The rule has different ids in different parts.
+    #[error("rule {id} has the id {found} in part {part}; one rule has one id in all parts")]
+    DifferentId {
+        /// The id in the part named first.
+        id: u32,
+        /// The id in the other part.
+        found: u32,
+        /// The other part's position, from 0.
+        part: usize,
+    },
+}
+
 /// A transaction, or one rule of it, is refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -283,6 +321,15 @@ pub enum UpdateError {
         operation: &'static str,
         /// The rule's id.
         id: u32,
+    },
+    /// A policy's rule is given for parts that it cannot stand in.
+    #[error("change {change}: {error}")]
+    Parts {
+        /// The change's position in the list, from 0.
+        change: usize,
+        /// What is wrong with the parts.
+        #[source]
+        error: PartError,
     },
     /// More rules than the caller allows.
     #[error("change {change}: {found} rules; the limit is {limit}")]
@@ -340,6 +387,7 @@ impl UpdateError {
             UpdateError::WrongSchema { change, .. }
             | UpdateError::DuplicateId { change, .. }
             | UpdateError::UnknownId { change, .. }
+            | UpdateError::Parts { change, .. }
             | UpdateError::TooManyRules { change, .. }
             | UpdateError::TooManyBytes { change, .. } => *change,
         }
@@ -353,6 +401,7 @@ impl UpdateError {
             UpdateError::WrongSchema { change, .. }
             | UpdateError::DuplicateId { change, .. }
             | UpdateError::UnknownId { change, .. }
+            | UpdateError::Parts { change, .. }
             | UpdateError::TooManyRules { change, .. }
             | UpdateError::TooManyBytes { change, .. } => *change = number(*change),
         }

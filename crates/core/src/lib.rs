@@ -70,7 +70,9 @@ pub use classifier::{
     Scratch, Stats,
 };
 pub use engine::{ENGINES, EngineSpec};
-pub use error::{BuildError, HeaderError, RuleError, SchemaError, TryApplyError, UpdateError};
+pub use error::{
+    BuildError, HeaderError, PartError, RuleError, SchemaError, TryApplyError, UpdateError,
+};
 pub use key::{KeySlice, KeyVec};
 pub use policy::{Policy, PolicyClassifier, PolicyTrace};
 pub use relearn::{Drift, LookupPlan, Study};

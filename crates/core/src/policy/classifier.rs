@@ -2,12 +2,12 @@
 
 use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
-use crate::error::{BuildError, UpdateError};
+use crate::error::{BuildError, PartError, UpdateError};
 use crate::relearn::LookupPlan;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::transaction::{Change, Transaction};
 
-use super::{FastMap, PartId, Policy, PolicyTrace};
+use super::{FastMap, PartId, Policy, PolicyTrace, check_parts};
 
 /// A change to a policy's rules.
 #[derive(Clone, Debug)]
@@ -21,22 +21,23 @@ pub enum PolicyChange<'a> {
 }
 
 impl<'a> PolicyChange<'a> {
-    /// The id of the rule concerned, and the views of its new form.
-    ///
-    /// # Panics
-    /// When the new form has no part, a part twice, or different ids.
-    fn rule(&self) -> (RuleId, &[(PartId, RuleRef<'a>)]) {
+    /// The id of the rule concerned, and the views of its new form, in a policy
+    /// of `count` parts.
+    fn rule(&self, count: usize) -> Result<(RuleId, &[(PartId, RuleRef<'a>)]), PartError> {
         let rules = match self {
-            PolicyChange::Remove(id) => return (*id, &[]),
+            PolicyChange::Remove(id) => return Ok((*id, &[])),
             PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => rules.as_slice(),
         };
-        let id = rules.first().expect("a rule stands in some part").1.id();
-        for (index, (part, rule)) in rules.iter().enumerate() {
-            assert!(rule.id() == id, "one change, one id");
-            let again = rules[..index].iter().any(|(before, _)| before == part);
-            assert!(!again, "a rule stands in a part once");
+        let id = rules.first().ok_or(PartError::Missing)?.1.id();
+        check_parts(id, rules.iter().map(|(part, _)| *part), count)?;
+        if let Some((part, rule)) = rules.iter().find(|(_, rule)| rule.id() != id) {
+            return Err(PartError::DifferentId {
+                id: id.get(),
+                found: rule.id().get(),
+                part: part.index(),
+            });
         }
-        (id, rules)
+        Ok((id, rules))
     }
 }
 
@@ -135,12 +136,11 @@ impl PolicyClassifier {
     ///
     /// # Errors
     /// [`UpdateError`] names the change of this list that cannot be made and
-    /// why. When a part has no room left in bytes, that is the first change
-    /// that gives this part a rule.
+    /// why; nothing is changed then. When a part has no room left in bytes, that
+    /// is the first change that gives this part a rule.
     ///
     /// # Panics
-    /// When the engine takes no updates, or the rules of one change have
-    /// different ids, no part or one part twice.
+    /// When the engine takes no updates.
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
         let rules = self.rules();
         let plan = self.plan(changes, rules, |id| {
@@ -234,7 +234,11 @@ impl PolicyClassifier {
         // For each id, the parts where it stands once earlier changes are made.
         let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
         for (index, change) in changes.iter().enumerate() {
-            let (id, rules) = change.rule();
+            let rule = change.rule(self.parts.len());
+            let (id, rules) = rule.map_err(|error| UpdateError::Parts {
+                change: index,
+                error,
+            })?;
             self.check_schemas(index, rules)?;
             let before = match standing.get(&id) {
                 Some(parts) => parts.clone(),

@@ -27,8 +27,7 @@ impl PolicyWriter {
     /// that is the first change that gives this part a rule.
     ///
     /// # Panics
-    /// When the rules of one change have different ids, no part or one part
-    /// twice, or the table is [poisoned](Self::is_poisoned).
+    /// When the table is [poisoned](Self::is_poisoned).
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<Version, UpdateError> {
         self.refuse_poisoned();
         let plan = self.plan(changes)?;
@@ -68,10 +67,6 @@ impl PolicyWriter {
     ///
     /// # Errors
     /// The same as [`apply`](Self::apply).
-    ///
-    /// # Panics
-    /// When the rules of one change have different ids, no part or one part
-    /// twice.
     pub fn check(&self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
         self.plan(changes).map(drop)
     }
