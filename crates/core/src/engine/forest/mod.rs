@@ -192,7 +192,8 @@ fn build_width<const W: usize>(
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
     let mut forest = Forest::<W>::new(rules.schema(), settings);
-    limits.check_bytes(rules.len() * forest.shape.columns() * size_of::<u64>())?;
+    let row = forest.shape.columns() * size_of::<u64>();
+    limits.check_bytes(rules.len().saturating_mul(row))?;
     forest.fill(rules.iter(), progress)?;
     limits.check_bytes(forest.bytes())?;
     report(progress, "learning masks", rules.len(), rules.len())?;

@@ -105,7 +105,8 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
                 Some(run) => runs.insert(run, &row),
             });
         } else if let Some(held) = *run {
-            let at = usize::try_from(splitmix(&mut state)).unwrap() % ranks.len();
+            let at = splitmix(&mut state) % ranks.len() as u64;
+            let at = usize::try_from(at).unwrap();
             ranks.remove(at);
             *run = runs.remove(held, at);
         }
