@@ -5,6 +5,7 @@
 
 use thiserror::Error;
 
+use crate::classifier::Limits;
 use crate::schema::MatchKind;
 
 /// A list of fields is no schema.
@@ -232,6 +233,19 @@ pub enum BuildError {
         /// How many there may be.
         limit: usize,
     },
+    /// More rules than the engine can address, whatever the caller allows.
+    #[error(
+        "{rules} rules; engine `{engine}` can hold {limit} of this schema; \
+         choose another engine, or divide the rules among several classifiers"
+    )]
+    EngineFull {
+        /// The engine.
+        engine: String,
+        /// How many rules there are.
+        rules: usize,
+        /// How many the engine can hold.
+        limit: usize,
+    },
     /// Updates are asked of an engine that takes none.
     #[error("engine `{engine}` takes no updates, so there can be no live table of it")]
     Static {
@@ -341,6 +355,21 @@ pub enum UpdateError {
         /// How many there may be.
         limit: usize,
     },
+    /// More rules than the engine can address, whatever the caller allows.
+    #[error(
+        "change {change}: {rules} rules; engine `{engine}` can hold {limit} of this schema; \
+         remove rules first, choose another engine, or divide the rules among several classifiers"
+    )]
+    EngineFull {
+        /// The change's position in the transaction, from 0.
+        change: usize,
+        /// The engine.
+        engine: String,
+        /// How many rules there would be.
+        rules: usize,
+        /// How many the engine can hold.
+        limit: usize,
+    },
     /// More memory than the caller allows.
     #[error(
         "change {change}: no room for more rules: the engine holds {held} bytes; the limit is {limit}"
@@ -380,6 +409,24 @@ pub enum TryApplyError {
 }
 
 impl UpdateError {
+    /// The same error, of a check with [`Limits::within`] an engine's capacity:
+    /// a limit on rules below the caller's is the engine's.
+    pub(crate) fn within(self, limits: &Limits, engine: &str) -> UpdateError {
+        match self {
+            UpdateError::TooManyRules {
+                change,
+                found,
+                limit,
+            } if limit < limits.rules => UpdateError::EngineFull {
+                change,
+                engine: engine.to_owned(),
+                rules: found,
+                limit,
+            },
+            other => other,
+        }
+    }
+
     /// The position of the change that was refused, from 0.
     #[must_use]
     pub fn change(&self) -> usize {
@@ -389,6 +436,7 @@ impl UpdateError {
             | UpdateError::UnknownId { change, .. }
             | UpdateError::Parts { change, .. }
             | UpdateError::TooManyRules { change, .. }
+            | UpdateError::EngineFull { change, .. }
             | UpdateError::TooManyBytes { change, .. } => *change,
         }
     }
@@ -403,6 +451,7 @@ impl UpdateError {
             | UpdateError::UnknownId { change, .. }
             | UpdateError::Parts { change, .. }
             | UpdateError::TooManyRules { change, .. }
+            | UpdateError::EngineFull { change, .. }
             | UpdateError::TooManyBytes { change, .. } => *change = number(*change),
         }
         self

@@ -187,10 +187,7 @@ impl EngineOptions {
                 option: option.to_owned(),
                 value: value.clone(),
                 expected: match bounds.end() {
-                    // A bound that nobody meets; on 32-bit machines some do.
-                    &usize::MAX if usize::BITS == u64::BITS => {
-                        format!("a whole number of at least {}", bounds.start())
-                    }
+                    &usize::MAX => format!("a whole number of at least {}", bounds.start()),
                     end => format!("a whole number from {} to {end}", bounds.start()),
                 },
             }),

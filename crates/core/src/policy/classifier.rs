@@ -143,7 +143,7 @@ impl PolicyClassifier {
     /// When the engine takes no updates.
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
         let rules = self.rules();
-        let plan = self.plan(changes, rules, |id| {
+        let plan = self.plan(changes, &self.limits, rules, |id| {
             self.dynamic().map(|part| part.contains(id)).collect()
         })?;
         for (part, planned) in self.dynamic().zip(&plan.parts) {
@@ -218,12 +218,13 @@ impl PolicyClassifier {
         self.parts[part.index()].as_mut()
     }
 
-    /// What the changes mean for each part, checked but for the parts' own
-    /// limits. Before them there are `rules` rules, and
+    /// What the changes mean for each part, checked against the limit on rules
+    /// but not against the parts' own. Before them there are `rules` rules, and
     /// `standing_before` says for each part whether a rule stands in it.
     pub(crate) fn plan<'a>(
         &self,
         changes: &[PolicyChange<'a>],
+        limits: &Limits,
         rules: usize,
         standing_before: impl Fn(RuleId) -> Vec<bool>,
     ) -> Result<Plan<'a>, UpdateError> {
@@ -244,7 +245,7 @@ impl PolicyClassifier {
                 Some(parts) => parts.clone(),
                 None => standing_before(id),
             };
-            plan.count(index, change, id, before.contains(&true), &self.limits)?;
+            plan.count(index, change, id, before.contains(&true), limits)?;
             let mut after = vec![false; self.parts.len()];
             for (part, rule) in rules {
                 after[part.index()] = true;

@@ -311,14 +311,19 @@ impl<const W: usize> DynamicClassifier for ForestEngine<W> {
         self.forest.contains(id)
     }
 
+    fn capacity(&self) -> usize {
+        self.forest.runs.capacity()
+    }
+
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(
+        let checked = transaction.validate(
             &self.forest.schema,
-            &self.limits,
+            &self.limits.within(self.capacity()),
             self.forest.len(),
             || self.forest.bytes(),
             |id| self.forest.contains(id),
-        )
+        );
+        checked.map_err(|error| error.within(&self.limits, ENGINE.name))
     }
 
     fn replay(&mut self, transaction: &Transaction<'_>) {
