@@ -20,10 +20,13 @@ pub enum PolicyChange<'a> {
     Modify(Vec<(PartId, RuleRef<'a>)>),
 }
 
+/// A rule's form in a part.
+type View<'a> = (PartId, RuleRef<'a>);
+
 impl<'a> PolicyChange<'a> {
     /// The id of the rule concerned, and the views of its new form, in a policy
     /// of `count` parts.
-    fn rule(&self, count: usize) -> Result<(RuleId, &[(PartId, RuleRef<'a>)]), PartError> {
+    fn rule(&self, count: usize) -> Result<(RuleId, &[View<'a>]), PartError> {
         let rules = match self {
             PolicyChange::Remove(id) => return Ok((*id, &[])),
             PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => rules.as_slice(),
@@ -100,7 +103,8 @@ impl PolicyClassifier {
         }
     }
 
-    /// Looks a trace up, in batches of [`BATCH`].
+    /// Looks a trace up, in batches of [`BATCH`]. Whatever `winners` holds is
+    /// overwritten. After the first calls with a scratch nothing is allocated.
     ///
     /// # Panics
     /// When the trace has other parts than the policy, or `winners` another
@@ -112,24 +116,30 @@ impl PolicyClassifier {
             "a trace of another policy"
         );
         assert_eq!(trace.len(), winners.len(), "one winner for each header");
-        let found: Vec<Vec<Winner>> = self
-            .parts
-            .iter()
-            .zip(&trace.parts)
-            .map(|(classifier, keys)| {
-                let mut found = vec![Winner::MISS; keys.len()];
-                for (keys, found) in keys.batches(BATCH).zip(found.chunks_mut(BATCH)) {
-                    classifier.classify_batch(keys, found, scratch);
-                }
-                found
-            })
-            .collect();
-        let mut rows = vec![0; found.len()];
-        for (index, winner) in winners.iter_mut().enumerate() {
-            let part = trace.part_of(index).index();
-            *winner = found[part][rows[part]];
-            rows[part] += 1;
+        if let ([only], [keys]) = (self.parts.as_slice(), trace.parts.as_slice()) {
+            winners.fill(Winner::MISS);
+            for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
+                only.classify_batch(keys, winners, scratch);
+            }
+            return;
         }
+        let parts = self.part_ids().zip(&self.parts).zip(&trace.parts);
+        for ((part, classifier), keys) in parts {
+            let headers = winners.iter_mut().zip(&trace.order);
+            let mut of_part = headers.filter(|(_, other)| **other == part);
+            for keys in keys.batches(BATCH) {
+                let mut found = [Winner::MISS; BATCH];
+                let found = &mut found[..keys.len()];
+                classifier.classify_batch(keys, found, scratch);
+                for (found, (winner, _)) in found.iter().zip(&mut of_part) {
+                    *winner = *found;
+                }
+            }
+        }
+    }
+
+    fn part_ids(&self) -> impl Iterator<Item = PartId> + use<> {
+        (0..self.parts.len()).map(PartId::from_index)
     }
 
     /// Makes all changes, in order and in all parts, or none.
