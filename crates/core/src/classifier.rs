@@ -130,6 +130,13 @@ pub trait DynamicClassifier: Classifier {
     /// Whether a rule has that id.
     fn contains(&self, id: RuleId) -> bool;
 
+    /// The most rules that the engine can hold, whatever the caller's limits.
+    /// A transaction with which there would be more, if only in between, is
+    /// refused with [`UpdateError::EngineFull`].
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
+
     /// Says whether [`apply`](Self::apply) would take the transaction. With it
     /// several classifiers can be updated all or nothing.
     ///
@@ -149,8 +156,8 @@ pub trait DynamicClassifier: Classifier {
 
     /// Makes changes that passed [`Transaction::validate`] earlier, against a
     /// classifier with the same rules: what a layer with several copies of a
-    /// classifier has accepted. Every engine takes whatever passes there; the
-    /// limit on bytes is not looked at again, since the copies need not agree
+    /// classifier has accepted. Every engine takes whatever passes there with no
+    /// more rules than its [`capacity`](Self::capacity); the limit on bytes is not looked at again, since the copies need not agree
     /// about it.
     ///
     /// # Panics
@@ -243,6 +250,14 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// The same limits, but for rules no more than an engine's capacity.
+    pub(crate) fn within(&self, capacity: usize) -> Limits {
+        Limits {
+            rules: self.rules.min(capacity),
+            ..*self
+        }
+    }
+
     /// Checks a number of rules to be built.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::classifier::Limits;
 use crate::schema::MatchKind;
 
 /// A list of fields is no schema.
@@ -214,6 +215,19 @@ pub enum BuildError {
         /// How many are needed.
         needed: usize,
         /// How many there may be.
+        limit: usize,
+    },
+    /// More rules than the engine can address, whatever the caller allows.
+    #[error(
+        "{rules} rules; engine `{engine}` can hold {limit} of this schema; \
+         choose another engine, or divide the rules among several classifiers"
+    )]
+    EngineFull {
+        /// The engine.
+        engine: String,
+        /// How many rules there are.
+        rules: usize,
+        /// How many the engine can hold.
         limit: usize,
     },
     /// Updates are asked of an engine that takes none.
@@ -475,6 +489,44 @@ fn near_name(near: Option<&'static str>) -> String {
     }
 }
 
+/// The parts named for one rule of a policy are not parts that it can stand
+/// in. Nothing was changed.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum PartError {
+    /// The rule is in no part.
+    #[error("no part is given for the rule; a rule stands in at least one part")]
+    Missing,
+    /// The policy has no such part.
+    #[error("rule {id}: there is no part {part}; the policy's parts are 0 to {}", .parts - 1)]
+    Unknown {
+        /// The rule's id.
+        id: u32,
+        /// The part's position, from 0.
+        part: usize,
+        /// How many parts the policy has.
+        parts: usize,
+    },
+    /// One part is named twice.
+    #[error("rule {id}: part {part} is given twice; a rule stands in a part at most once")]
+    Repeated {
+        /// The rule's id.
+        id: u32,
+        /// The part's position, from 0.
+        part: usize,
+    },
+    /// The rule has different ids in different parts.
+    #[error("rule {id} has the id {found} in part {part}; one rule has one id in all parts")]
+    DifferentId {
+        /// The id in the part named first.
+        id: u32,
+        /// The id in the other part.
+        found: u32,
+        /// The other part's position, from 0.
+        part: usize,
+    },
+}
+
 /// A transaction, or one rule of it, is refused. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -509,6 +561,15 @@ pub enum UpdateError {
         /// The rule's id.
         id: u32,
     },
+    /// A policy's rule is given for parts that it cannot stand in.
+    #[error("change {change}: {error}")]
+    Parts {
+        /// The change's position in the list, from 0.
+        change: usize,
+        /// What is wrong with the parts.
+        #[source]
+        error: PartError,
+    },
     /// More rules than the caller allows.
     #[error("change {change}: {found} rules; the limit is {limit}")]
     TooManyRules {
@@ -517,6 +578,21 @@ pub enum UpdateError {
         /// How many rules there would be.
         found: usize,
         /// How many there may be.
+        limit: usize,
+    },
+    /// More rules than the engine can address, whatever the caller allows.
+    #[error(
+        "change {change}: {rules} rules; engine `{engine}` can hold {limit} of this schema; \
+         remove rules first, choose another engine, or divide the rules among several classifiers"
+    )]
+    EngineFull {
+        /// The change's position in the transaction, from 0.
+        change: usize,
+        /// The engine.
+        engine: String,
+        /// How many rules there would be.
+        rules: usize,
+        /// How many the engine can hold.
         limit: usize,
     },
     /// More memory than the caller allows.
@@ -558,6 +634,24 @@ pub enum TryApplyError {
 }
 
 impl UpdateError {
+    /// The same error, of a check with [`Limits::within`] an engine's capacity:
+    /// a limit on rules below the caller's is the engine's.
+    pub(crate) fn within(self, limits: &Limits, engine: &str) -> UpdateError {
+        match self {
+            UpdateError::TooManyRules {
+                change,
+                found,
+                limit,
+            } if limit < limits.rules => UpdateError::EngineFull {
+                change,
+                engine: engine.to_owned(),
+                rules: found,
+                limit,
+            },
+            other => other,
+        }
+    }
+
     /// The position of the change that was refused, from 0.
     #[must_use]
     pub fn change(&self) -> usize {
@@ -565,7 +659,9 @@ impl UpdateError {
             UpdateError::WrongSchema { change, .. }
             | UpdateError::DuplicateId { change, .. }
             | UpdateError::UnknownId { change, .. }
+            | UpdateError::Parts { change, .. }
             | UpdateError::TooManyRules { change, .. }
+            | UpdateError::EngineFull { change, .. }
             | UpdateError::TooManyBytes { change, .. } => *change,
         }
     }
@@ -578,7 +674,9 @@ impl UpdateError {
             UpdateError::WrongSchema { change, .. }
             | UpdateError::DuplicateId { change, .. }
             | UpdateError::UnknownId { change, .. }
+            | UpdateError::Parts { change, .. }
             | UpdateError::TooManyRules { change, .. }
+            | UpdateError::EngineFull { change, .. }
             | UpdateError::TooManyBytes { change, .. } => *change = number(*change),
         }
         self

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::HeaderError;
-use crate::schema::Schema;
+use crate::schema::{FieldId, Schema};
 
 /// Packed headers of one schema, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,13 +58,7 @@ impl KeyVec {
             });
         }
         for (field, &value) in schema.fields().iter().zip(values) {
-            if value > field.max_value() {
-                return Err(HeaderError::ValueTooLarge {
-                    field: field.name().to_owned(),
-                    value: field.format().display(value).to_string(),
-                    width: field.width(),
-                });
-            }
+            field.check_value(value)?;
         }
         let start = self.words.len();
         self.words.resize(start + schema.key_words(), 0);
@@ -122,6 +116,43 @@ impl KeyVec {
     #[must_use]
     pub fn header(&self, index: usize) -> Vec<u128> {
         unpack(&self.schema, self.key(index))
+    }
+
+    /// One field of the key at a position.
+    ///
+    /// # Panics
+    /// When there is no such key, or the field is of a schema with more fields.
+    #[must_use]
+    pub fn get(&self, index: usize, field: FieldId) -> u128 {
+        self.schema.get_field(self.key(index), field)
+    }
+
+    /// Changes one field of the key at a position, and nothing else: what a
+    /// pipeline does that writes fields from one table to the next.
+    ///
+    /// ```
+    /// use classyard::{KeyVec, Schema};
+    ///
+    /// let schema = Schema::ipv4_5tuple();
+    /// let mut keys = KeyVec::new(&schema);
+    /// keys.push(&[0x0a00_0001, 0x0a00_0002, 1234, 80, 6])?;
+    /// let source = schema.field_named("src").unwrap();
+    /// keys.set(0, source, 0xc0a8_0001)?;
+    /// assert_eq!(keys.get(0, source), 0xc0a8_0001);
+    /// assert_eq!(keys.header(0), [0xc0a8_0001, 0x0a00_0002, 1234, 80, 6]);
+    /// # Ok::<(), classyard::HeaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`HeaderError::ValueTooLarge`] when the value does not fit the field;
+    /// the key is not changed then.
+    ///
+    /// # Panics
+    /// When there is no such key, or the field is of a schema with more fields.
+    pub fn set(&mut self, index: usize, field: FieldId, value: u128) -> Result<(), HeaderError> {
+        let width = self.schema.key_words();
+        let key = &mut self.words[index * width..(index + 1) * width];
+        self.schema.set_field(key, field, value)
     }
 
     /// All keys as one batch.
@@ -230,6 +261,60 @@ impl<'a> KeySlice<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::splitmix;
+
+    /// Fields that share words with others, and one of two words.
+    #[test]
+    fn a_field_is_changed_and_no_other() {
+        for schema in [
+            Schema::ipv4_5tuple(),
+            Schema::ipv6_5tuple(),
+            Schema::openflow15(),
+        ] {
+            let mut state = 3;
+            let mut value = |field: &crate::schema::Field| {
+                let high = u128::from(splitmix(&mut state)) << 64;
+                (high | u128::from(splitmix(&mut state))) & field.max_value()
+            };
+            let mut keys = KeyVec::new(&schema);
+            let mut headers: Vec<Vec<u128>> = Vec::new();
+            for _ in 0..3 {
+                headers.push(schema.fields().iter().map(&mut value).collect());
+                keys.push(headers.last().unwrap()).unwrap();
+            }
+            for round in 0..20 {
+                for id in schema.field_ids() {
+                    let field = schema.field(id);
+                    let new = [value(field), 0, field.max_value()][round % 3];
+                    headers[1][id.index()] = new;
+                    keys.set(1, id, new).unwrap();
+                    assert_eq!(keys.get(1, id), new);
+                    if field.width() < 128 {
+                        let error = keys.set(1, id, field.max_value() + 1).unwrap_err();
+                        assert!(matches!(error, HeaderError::ValueTooLarge { .. }));
+                        assert!(error.to_string().starts_with(field.name()), "{error}");
+                    }
+                    for (index, header) in headers.iter().enumerate() {
+                        assert_eq!(&keys.header(index), header);
+                    }
+                }
+            }
+            // Bit by bit what packing anew would have made.
+            let mut fresh = KeyVec::new(&schema);
+            for header in &headers {
+                fresh.push(header).unwrap();
+            }
+            assert_eq!(keys, fresh);
+        }
+    }
+
+    #[test]
+    #[should_panic = "a key of another schema"]
+    fn a_key_of_another_width_is_no_key() {
+        let schema = Schema::ipv4_5tuple();
+        let id = schema.field_ids().next().unwrap();
+        let _ = schema.set_field(&mut [0; 3], id, 1);
+    }
 
     #[test]
     fn a_range_of_a_batch_holds_those_keys() {

@@ -72,8 +72,8 @@ pub use classifier::{
 };
 pub use engine::{ENGINES, EngineSpec};
 pub use error::{
-    BuildError, HeaderError, Refusal, RuleError, SchemaError, SpecError, SpecPlace, TryApplyError,
-    UpdateError,
+    BuildError, HeaderError, PartError, Refusal, RuleError, SchemaError, SpecError, SpecPlace,
+    TryApplyError, UpdateError,
 };
 pub use key::{KeySlice, KeyVec};
 pub use policy::{Policy, PolicyClassifier, PolicyTrace};

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::error::{HeaderError, UpdateError};
+use crate::error::{HeaderError, PartError, UpdateError};
 use crate::key::KeyVec;
 use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
@@ -39,7 +39,7 @@ impl PartId {
     /// The part at a position.
     ///
     /// # Panics
-    /// When the position is above [`MAX_PARTS`].
+    /// When the position is not below [`MAX_PARTS`].
     #[must_use]
     pub fn from_index(index: usize) -> PartId {
         assert!(index < MAX_PARTS, "a policy has at most {MAX_PARTS} parts");
@@ -219,11 +219,9 @@ impl Policy {
     /// Adds a rule: its matches in each part where it stands.
     ///
     /// # Errors
-    /// [`AddError`] when the matches are no rule of the part's schema, or the
-    /// id is taken, in whatever part; nothing is added then.
-    ///
-    /// # Panics
-    /// When no part is given, or one that is not there or is given twice.
+    /// [`AddError`] when no part is given, or one that is not there or is given
+    /// twice; when the matches are no rule of a part's schema; or when the id is
+    /// taken, in whatever part. Nothing is added then.
     pub fn add(
         &mut self,
         id: RuleId,
@@ -231,14 +229,16 @@ impl Policy {
         action: ActionId,
         matches: &[(PartId, &[FieldMatch])],
     ) -> Result<(), AddError> {
-        assert!(!matches.is_empty(), "a rule stands in at least one part");
+        check_parts(id, matches.iter().map(|(part, _)| *part), self.parts.len())
+            .map_err(AddError::Parts)?;
         if self.positions.get(id).is_some() {
             return Err(AddError::Update(UpdateError::DuplicateId {
                 change: 0,
                 id: id.get(),
             }));
         }
-        // Check the later parts before the first is touched.
+        // Check the later parts before the first is touched; the first part
+        // checks its own matches, and changes nothing if they are wrong.
         for (part, matches) in &matches[1..] {
             let schema = Arc::clone(self.part(*part).schema());
             crate::rule::Rule::new(&schema, id, priority, action, matches)
@@ -258,6 +258,34 @@ impl Policy {
         if let [only] = self.parts.as_mut_slice() {
             only.reserve(rules);
         }
+    }
+}
+
+/// Checks that a rule's parts are there, at least one, each of them once, in a
+/// policy of `count` parts.
+fn check_parts(
+    id: RuleId,
+    parts: impl Iterator<Item = PartId>,
+    count: usize,
+) -> Result<(), PartError> {
+    let mut named = [false; MAX_PARTS];
+    for part in parts.map(PartId::index) {
+        let id = id.get();
+        if part >= count {
+            return Err(PartError::Unknown {
+                id,
+                part,
+                parts: count,
+            });
+        }
+        if std::mem::replace(&mut named[part], true) {
+            return Err(PartError::Repeated { id, part });
+        }
+    }
+    if named.contains(&true) {
+        Ok(())
+    } else {
+        Err(PartError::Missing)
     }
 }
 
@@ -379,3 +407,6 @@ impl From<KeyVec> for PolicyTrace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

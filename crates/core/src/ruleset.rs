@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{RuleError, UpdateError};
+use crate::error::{PartError, RuleError, UpdateError};
 use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner, pack_into};
 use crate::schema::Schema;
@@ -180,7 +180,8 @@ impl RuleSet {
     }
 }
 
-/// [`RuleSet::add`] refused a rule.
+/// [`RuleSet::add`], or [`Policy::add`](crate::policy::Policy::add), refused a
+/// rule. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
@@ -190,6 +191,9 @@ pub enum AddError {
     /// The id is taken.
     #[error(transparent)]
     Update(UpdateError),
+    /// The rule is given for parts of the policy that it cannot stand in.
+    #[error(transparent)]
+    Parts(PartError),
 }
 
 impl Extend<Rule> for RuleSet {

@@ -25,7 +25,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::error::SchemaError;
+use crate::error::{HeaderError, SchemaError};
 use crate::value::ValueFormat;
 
 mod builtin;
@@ -227,6 +227,18 @@ impl Field {
     pub fn max_value(&self) -> u128 {
         low_ones(self.width)
     }
+
+    /// Checks that the field can hold a value.
+    pub(crate) fn check_value(&self, value: u128) -> Result<(), HeaderError> {
+        if value > self.max_value() {
+            return Err(HeaderError::ValueTooLarge {
+                field: self.name.to_string(),
+                value: self.format.display(value).to_string(),
+                width: self.width,
+            });
+        }
+        Ok(())
+    }
 }
 
 /// A value with the lowest `count` bits set; `count` is at most 128.
@@ -339,6 +351,45 @@ impl Schema {
     #[must_use]
     pub fn placement(&self, id: FieldId) -> &Placement {
         &self.layout.placements[id.index()]
+    }
+
+    /// Reads a field of a packed key.
+    ///
+    /// # Panics
+    /// When the id came from a schema with more fields, or the key has not
+    /// [`key_words`](Self::key_words) words.
+    #[must_use]
+    pub fn get_field(&self, key: &[u64], id: FieldId) -> u128 {
+        assert_eq!(key.len(), self.key_words(), "a key of another schema");
+        self.placement(id).get(key)
+    }
+
+    /// Writes a field of a packed key, and leaves its other fields as they are.
+    ///
+    /// ```
+    /// use classyard::Schema;
+    ///
+    /// let schema = Schema::ipv4_5tuple();
+    /// let destination = schema.field_named("dst").unwrap();
+    /// let mut key = vec![0; schema.key_words()];
+    /// schema.set_field(&mut key, destination, 0x0a00_0001)?;
+    /// assert_eq!(schema.get_field(&key, destination), 0x0a00_0001);
+    /// assert!(schema.set_field(&mut key, destination, 1 << 32).is_err());
+    /// # Ok::<(), classyard::HeaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`HeaderError::ValueTooLarge`] when the value does not fit the field;
+    /// the key is not changed then.
+    ///
+    /// # Panics
+    /// When the id came from a schema with more fields, or the key has not
+    /// [`key_words`](Self::key_words) words.
+    pub fn set_field(&self, key: &mut [u64], id: FieldId, value: u128) -> Result<(), HeaderError> {
+        assert_eq!(key.len(), self.key_words(), "a key of another schema");
+        self.field(id).check_value(value)?;
+        self.placement(id).set(key, value);
+        Ok(())
     }
 
     /// The range fields, each with its place in a key and in the upper ends.

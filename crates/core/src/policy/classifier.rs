@@ -2,12 +2,12 @@
 
 use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
-use crate::error::{BuildError, UpdateError};
+use crate::error::{BuildError, PartError, UpdateError};
 use crate::relearn::LookupPlan;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::transaction::{Change, Transaction};
 
-use super::{FastMap, PartId, Policy, PolicyTrace};
+use super::{FastMap, PartId, Policy, PolicyTrace, check_parts};
 
 /// A change to a policy's rules.
 #[derive(Clone, Debug)]
@@ -20,23 +20,27 @@ pub enum PolicyChange<'a> {
     Modify(Vec<(PartId, RuleRef<'a>)>),
 }
 
+/// A rule's form in a part.
+type View<'a> = (PartId, RuleRef<'a>);
+
 impl<'a> PolicyChange<'a> {
-    /// The id of the rule concerned, and the views of its new form.
-    ///
-    /// # Panics
-    /// When the new form has no part, a part twice, or different ids.
-    fn rule(&self) -> (RuleId, &[(PartId, RuleRef<'a>)]) {
+    /// The id of the rule concerned, and the views of its new form, in a policy
+    /// of `count` parts.
+    fn rule(&self, count: usize) -> Result<(RuleId, &[View<'a>]), PartError> {
         let rules = match self {
-            PolicyChange::Remove(id) => return (*id, &[]),
+            PolicyChange::Remove(id) => return Ok((*id, &[])),
             PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => rules.as_slice(),
         };
-        let id = rules.first().expect("a rule stands in some part").1.id();
-        for (index, (part, rule)) in rules.iter().enumerate() {
-            assert!(rule.id() == id, "one change, one id");
-            let again = rules[..index].iter().any(|(before, _)| before == part);
-            assert!(!again, "a rule stands in a part once");
+        let id = rules.first().ok_or(PartError::Missing)?.1.id();
+        check_parts(id, rules.iter().map(|(part, _)| *part), count)?;
+        if let Some((part, rule)) = rules.iter().find(|(_, rule)| rule.id() != id) {
+            return Err(PartError::DifferentId {
+                id: id.get(),
+                found: rule.id().get(),
+                part: part.index(),
+            });
         }
-        (id, rules)
+        Ok((id, rules))
     }
 }
 
@@ -99,7 +103,8 @@ impl PolicyClassifier {
         }
     }
 
-    /// Looks a trace up, in batches of [`BATCH`].
+    /// Looks a trace up, in batches of [`BATCH`]. Whatever `winners` holds is
+    /// overwritten. After the first calls with a scratch nothing is allocated.
     ///
     /// # Panics
     /// When the trace has other parts than the policy, or `winners` another
@@ -111,39 +116,44 @@ impl PolicyClassifier {
             "a trace of another policy"
         );
         assert_eq!(trace.len(), winners.len(), "one winner for each header");
-        let found: Vec<Vec<Winner>> = self
-            .parts
-            .iter()
-            .zip(&trace.parts)
-            .map(|(classifier, keys)| {
-                let mut found = vec![Winner::MISS; keys.len()];
-                for (keys, found) in keys.batches(BATCH).zip(found.chunks_mut(BATCH)) {
-                    classifier.classify_batch(keys, found, scratch);
-                }
-                found
-            })
-            .collect();
-        let mut rows = vec![0; found.len()];
-        for (index, winner) in winners.iter_mut().enumerate() {
-            let part = trace.part_of(index).index();
-            *winner = found[part][rows[part]];
-            rows[part] += 1;
+        if let ([only], [keys]) = (self.parts.as_slice(), trace.parts.as_slice()) {
+            winners.fill(Winner::MISS);
+            for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
+                only.classify_batch(keys, winners, scratch);
+            }
+            return;
         }
+        let parts = self.part_ids().zip(&self.parts).zip(&trace.parts);
+        for ((part, classifier), keys) in parts {
+            let headers = winners.iter_mut().zip(&trace.order);
+            let mut of_part = headers.filter(|(_, other)| **other == part);
+            for keys in keys.batches(BATCH) {
+                let mut found = [Winner::MISS; BATCH];
+                let found = &mut found[..keys.len()];
+                classifier.classify_batch(keys, found, scratch);
+                for (found, (winner, _)) in found.iter().zip(&mut of_part) {
+                    *winner = *found;
+                }
+            }
+        }
+    }
+
+    fn part_ids(&self) -> impl Iterator<Item = PartId> + use<> {
+        (0..self.parts.len()).map(PartId::from_index)
     }
 
     /// Makes all changes, in order and in all parts, or none.
     ///
     /// # Errors
     /// [`UpdateError`] names the change of this list that cannot be made and
-    /// why. When a part has no room left in bytes, that is the first change
-    /// that gives this part a rule.
+    /// why; nothing is changed then. When a part has no room left in bytes, that
+    /// is the first change that gives this part a rule.
     ///
     /// # Panics
-    /// When the engine takes no updates, or the rules of one change have
-    /// different ids, no part or one part twice.
+    /// When the engine takes no updates.
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
         let rules = self.rules();
-        let plan = self.plan(changes, rules, |id| {
+        let plan = self.plan(changes, &self.limits, rules, |id| {
             self.dynamic().map(|part| part.contains(id)).collect()
         })?;
         for (part, planned) in self.dynamic().zip(&plan.parts) {
@@ -218,12 +228,13 @@ impl PolicyClassifier {
         self.parts[part.index()].as_mut()
     }
 
-    /// What the changes mean for each part, checked but for the parts' own
-    /// limits. Before them there are `rules` rules, and
+    /// What the changes mean for each part, checked against the limit on rules
+    /// but not against the parts' own. Before them there are `rules` rules, and
     /// `standing_before` says for each part whether a rule stands in it.
     pub(crate) fn plan<'a>(
         &self,
         changes: &[PolicyChange<'a>],
+        limits: &Limits,
         rules: usize,
         standing_before: impl Fn(RuleId) -> Vec<bool>,
     ) -> Result<Plan<'a>, UpdateError> {
@@ -234,13 +245,17 @@ impl PolicyClassifier {
         // For each id, the parts where it stands once earlier changes are made.
         let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
         for (index, change) in changes.iter().enumerate() {
-            let (id, rules) = change.rule();
+            let rule = change.rule(self.parts.len());
+            let (id, rules) = rule.map_err(|error| UpdateError::Parts {
+                change: index,
+                error,
+            })?;
             self.check_schemas(index, rules)?;
             let before = match standing.get(&id) {
                 Some(parts) => parts.clone(),
                 None => standing_before(id),
             };
-            plan.count(index, change, id, before.contains(&true), &self.limits)?;
+            plan.count(index, change, id, before.contains(&true), limits)?;
             let mut after = vec![false; self.parts.len()];
             for (part, rule) in rules {
                 after[part.index()] = true;

@@ -3,10 +3,12 @@
 use std::fmt;
 
 /// Proof that the processor has AVX-512 (F, BW, DQ, VL), BMI1, BMI2 and POPCNT.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx512(());
 
 /// Proof that the processor has AVX2, BMI1 and BMI2.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Avx2(());
 

@@ -166,6 +166,7 @@ impl<'a, const W: usize> Pending<'a, W> {
     }
 
     /// Whether all keys are pending, so that their positions are just numbers.
+    #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(super) fn all(&self) -> bool {
         self.len == self.rows.len()
@@ -185,6 +186,7 @@ impl<'a, const W: usize> Pending<'a, W> {
 
     /// Workspace of eight pending keys, of which the first is there. Beyond the
     /// last, they are those of any keys.
+    #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
         let eight = self.workspace.pending[from..].first_chunk();
@@ -207,6 +209,7 @@ pub(crate) trait Keys<const W: usize> {
     ///
     /// # Safety
     /// The position is less than [`len`](Self::len).
+    #[cfg(target_arch = "x86_64")]
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals);
 }
 
@@ -223,6 +226,7 @@ impl<const W: usize> Keys<W> for Pending<'_, W> {
         self.rows.len()
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
         let position = usize::from(position);
@@ -264,6 +268,7 @@ impl<const W: usize> Keys<W> for OneKey<'_, W> {
         BATCH
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut Rivals) {
         self.at(position)

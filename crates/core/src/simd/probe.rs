@@ -176,7 +176,7 @@ pub(crate) fn probe<const W: usize>(
     found: &mut Found,
 ) {
     assert!(
-        (31..=63).contains(&table.shift) && table.slots.len() == 1 << (63 - table.shift),
+        (31..=63).contains(&table.shift) && table.slots.len() as u64 == 1u64 << (63 - table.shift),
         "as many slots as the shift says"
     );
     match isa {

@@ -142,6 +142,7 @@ impl RunColumns {
 
     /// The same, with the words' kinds known to the compiler where they are
     /// those of five-tuples: then the loop over words is straight code.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
         if FIVE {

@@ -4,6 +4,7 @@ use crate::error::{TryApplyError, UpdateError};
 use crate::policy::{PartId, Plan, PolicyChange};
 
 use super::Version;
+use super::log::dynamic;
 use super::writer::PolicyWriter;
 
 impl PolicyWriter {
@@ -27,8 +28,7 @@ impl PolicyWriter {
     /// that is the first change that gives this part a rule.
     ///
     /// # Panics
-    /// When the rules of one change have different ids, no part or one part
-    /// twice, or the table is [poisoned](Self::is_poisoned).
+    /// When the table is [poisoned](Self::is_poisoned).
     pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<Version, UpdateError> {
         self.refuse_poisoned();
         let plan = self.plan(changes)?;
@@ -68,10 +68,6 @@ impl PolicyWriter {
     ///
     /// # Errors
     /// The same as [`apply`](Self::apply).
-    ///
-    /// # Panics
-    /// When the rules of one change have different ids, no part or one part
-    /// twice.
     pub fn check(&self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
         self.plan(changes).map(drop)
     }
@@ -81,10 +77,19 @@ impl PolicyWriter {
     fn plan<'a>(&self, changes: &[PolicyChange<'a>]) -> Result<Plan<'a>, UpdateError> {
         let parts = self.schemas.len();
         let plan = self.with_live(|live| {
-            live.plan(changes, self.rules, |id| {
+            // No part has more rules than all together, so where all fit into
+            // the part with the least room, each part has room for its own.
+            let rooms = (0..parts).map(|part| {
+                let part = dynamic(live, PartId::from_index(part));
+                (part.capacity(), part.engine())
+            });
+            let (capacity, engine) = rooms.min().expect("a policy has a part");
+            let limits = self.limits.within(capacity);
+            let plan = live.plan(changes, &limits, self.rules, |id| {
                 let standing = self.standing(id);
                 (0..parts).map(|part| standing & (1 << part) != 0).collect()
-            })
+            });
+            plan.map_err(|error| error.within(&self.limits, engine))
         })?;
         // The plan has checked ids, schemas and the number of rules.
         for (index, planned) in plan.parts.iter().enumerate() {

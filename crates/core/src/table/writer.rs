@@ -124,13 +124,18 @@ impl Writer {
     /// # Errors
     /// The same as [`apply`](Self::apply).
     pub fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(
+        let (engine, capacity) = self.with_live(|live| {
+            let live = dynamic(live, PartId::FIRST);
+            (live.engine(), live.capacity())
+        });
+        let checked = transaction.validate(
             &self.schemas[0],
-            &self.limits,
+            &self.limits.within(capacity),
             self.rules,
             || self.held_bytes(PartId::FIRST),
             |id| self.contains(id),
-        )
+        );
+        checked.map_err(|error| error.within(&self.limits, engine))
     }
 }
 

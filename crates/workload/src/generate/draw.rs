@@ -141,14 +141,19 @@ fn low_half(product: u128) -> u64 {
 
 /// A whole number from a float: truncated, 0 for what is negative or no
 /// number, and at most `limit`.
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped before
 pub(crate) fn whole(value: f64, limit: usize) -> usize {
+    usize::try_from(whole_u64(value, limit as u64)).expect("at most the limit")
+}
+
+/// The same for numbers that may exceed a 32-bit machine's addresses.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // clamped before
+pub(crate) fn whole_u64(value: f64, limit: u64) -> u64 {
     if value.is_nan() || value < 0.0 {
         0
     } else if value >= limit as f64 {
         limit
     } else {
-        value as usize
+        value as u64
     }
 }
 

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use super::{Maker, TrafficError, check};
 use crate::generate::Steps;
-use crate::generate::draw::{Draw, whole};
+use crate::generate::draw::{Draw, whole, whole_u64};
 
 /// How flows come and go. Times are in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,7 +98,7 @@ pub struct Train {
 const MOST: usize = u32::MAX as usize;
 
 /// The longest time, about three years.
-const LONGEST: usize = 100_000_000_000_000_000;
+const LONGEST: u64 = 100_000_000_000_000_000;
 
 impl Size {
     fn check(&self) -> Result<(), TrafficError> {
@@ -139,7 +139,7 @@ impl Gap {
             Gap::Exponential { mean } => mean * draw.exponential(),
             Gap::LogNormal { median, sigma } => median * libm::exp(sigma * draw.normal()),
         };
-        whole(time, LONGEST) as u64
+        whole_u64(time, LONGEST)
     }
 }
 

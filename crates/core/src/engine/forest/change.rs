@@ -86,15 +86,28 @@ impl<const W: usize> Forest<W> {
 
     /// Does some of the work that updates put off.
     pub(super) fn tidy(&mut self) {
+        self.debt = self.debt.saturating_sub(PAID_OFF);
+        self.tidy_runs(Runs::tidy);
+        self.free_slots();
+    }
+
+    /// Moves runs together, all at once, if the next change could not address
+    /// the words that it may append. Every run's rules must have their places.
+    fn make_room(&mut self) {
+        if self.runs.is_short_of_room() {
+            self.tidy_runs(Runs::compact);
+        }
+    }
+
+    /// Does what moves runs, and tells slots where theirs have gone.
+    fn tidy_runs(&mut self, tidy: impl FnOnce(&mut Runs, &mut dyn FnMut(u64, Run))) {
         let Forest {
             runs,
             tables,
             places,
-            debt,
             ..
         } = self;
-        *debt = debt.saturating_sub(PAID_OFF);
-        runs.tidy(|rank, run| {
+        tidy(runs, &mut |rank, run| {
             let id = Winner::from_rank(rank).rule().expect("a rule's rank");
             let Place { table, slot } = places.get(id).expect("rules in runs have places");
             let table = &mut tables[table.index()];
@@ -102,7 +115,6 @@ impl<const W: usize> Forest<W> {
             let moved = Slot::new(Bucket::Run(run), held.signature());
             table.set(slot, moved.with_rivals(held.rivals()));
         });
-        self.free_slots();
     }
 
     /// Frees some of the memory of tables that are gone.
@@ -120,6 +132,7 @@ impl<const W: usize> Forest<W> {
     }
 
     pub(super) fn insert_row(&mut self, row: &[u64]) {
+        self.make_room();
         let outline = self.outline(row);
         let rank = row[0];
         let (mut parent, mut parent_slot) = (TableNumber::NONE, 0);
@@ -226,6 +239,7 @@ impl<const W: usize> Forest<W> {
 
     /// Removes a rule that is there.
     pub(super) fn remove(&mut self, id: RuleId) {
+        self.make_room();
         let place = self.places.remove(id).expect("checked before");
         self.take_out(id, place, |_, _, _| {});
         self.tidy();

@@ -192,7 +192,8 @@ fn build_width<const W: usize>(
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
     let mut forest = Forest::<W>::new(rules.schema(), settings);
-    limits.check_bytes(rules.len() * forest.shape.columns() * size_of::<u64>())?;
+    let row = forest.shape.columns() * size_of::<u64>();
+    limits.check_bytes(rules.len().saturating_mul(row))?;
     forest.fill(rules.iter(), progress)?;
     limits.check_bytes(forest.bytes())?;
     report(progress, "learning masks", rules.len(), rules.len())?;
@@ -310,14 +311,19 @@ impl<const W: usize> DynamicClassifier for ForestEngine<W> {
         self.forest.contains(id)
     }
 
+    fn capacity(&self) -> usize {
+        self.forest.runs.capacity()
+    }
+
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(
+        let checked = transaction.validate(
             &self.forest.schema,
-            &self.limits,
+            &self.limits.within(self.capacity()),
             self.forest.len(),
             || self.forest.bytes(),
             |id| self.forest.contains(id),
-        )
+        );
+        checked.map_err(|error| error.within(&self.limits, ENGINE.name))
     }
 
     fn replay(&mut self, transaction: &Transaction<'_>) {

@@ -29,6 +29,14 @@
 //! most recent change's garbage is free when an update is over, as long as
 //! moving keeps up, which four units moved for each unit written guarantee.
 //!
+//! # Limits
+//! Slots have 32 bits for the position of a run's first word. So there is a
+//! [capacity](Runs::capacity), in rules, that leaves a quarter of the words that
+//! can be addressed for free blocks, and some runs' worth besides. Should free
+//! blocks take more nevertheless, all runs are moved together at once; that
+//! pause comes only near the capacity, and a quarter of all words must be
+//! appended before the next.
+//!
 //! # References
 //! M. Masmano et al., "TLSF: a new dynamic memory allocator for
 //! real-time systems", 2004.
@@ -48,6 +56,10 @@ pub(super) struct Run {
 /// The most rules of a run. Longer ones are never compared as a whole, and
 /// inserting into one costs a copy.
 pub(super) const MAX_RUN: usize = 1024;
+
+/// Units that one change appends at most, and as many to spare: a run that is
+/// split is copied, with one more rule, and a small node is folded.
+const ROOM: usize = 2 * MAX_RUN;
 
 /// Free blocks of up to this many units have lists of their own.
 const EXACT: usize = 64;
@@ -91,6 +103,8 @@ pub(super) struct Runs {
     /// The smaller array that was, going bit by bit.
     old: Vec<u64>,
     columns: usize,
+    /// The array has at most this many words.
+    pub(super) limit: u32,
     /// Whether to ask for huge pages.
     huge: bool,
     heads: Bits,
@@ -139,6 +153,7 @@ impl Runs {
             next: Vec::new(),
             old: Vec::new(),
             columns,
+            limit: u32::MAX,
             huge,
             heads: Bits::default(),
             free: Bits::default(),
@@ -151,6 +166,24 @@ impl Runs {
             appended: 0,
             touched: 0,
         }
+    }
+
+    /// The most rules for which there is always room.
+    pub(super) fn capacity(&self) -> usize {
+        let units = self.most_units();
+        (units - units / 4).saturating_sub(ROOM)
+    }
+
+    /// Whether to [`compact`](Self::compact) before the next change: what it
+    /// appends might not be addressable. With no more rules than the
+    /// [`capacity`](Self::capacity), there is room afterwards.
+    pub(super) fn is_short_of_room(&self) -> bool {
+        self.units() + ROOM > self.most_units()
+    }
+
+    /// Units that can be addressed.
+    fn most_units(&self) -> usize {
+        self.limit as usize / self.columns
     }
 
     /// Makes room for that many more rules, and for growing without a pause.
@@ -266,7 +299,7 @@ impl Runs {
     /// Work put off, some of it: to be called once at the end of each update.
     /// `moved` is told the rank of the first rule of each run that has moved,
     /// and its new place.
-    pub(super) fn tidy(&mut self, mut moved: impl FnMut(u64, Run)) {
+    pub(super) fn tidy(&mut self, moved: &mut dyn FnMut(u64, Run)) {
         let sparse = self.free_units > FEW && self.free_units * 4 > self.units();
         if sparse && self.moving.is_none() {
             self.moving = Some(0);
@@ -288,6 +321,17 @@ impl Runs {
         self.written = 0;
         self.change_arrays();
         self.appended = 0;
+    }
+
+    /// Moves all runs together, so that no unit is free. `moved` is told as by
+    /// [`tidy`](Self::tidy).
+    pub(super) fn compact(&mut self, moved: &mut dyn FnMut(u64, Run)) {
+        let mut from = 0;
+        while let Some(run) = self.move_down(from) {
+            from = run.start as usize / self.columns;
+            moved(self.words[run.start as usize], run);
+        }
+        self.moving = None;
     }
 
     fn units(&self) -> usize {
@@ -346,6 +390,10 @@ impl Runs {
     fn append(&mut self, len: usize) -> usize {
         let unit = self.units();
         let words = (unit + len) * self.columns;
+        assert!(
+            words <= self.limit as usize,
+            "room that can be addressed was made before"
+        );
         if words > self.words.capacity() {
             // Not before the room ahead is used up: while it is small, or at
             // the first updates after a build that left none.

@@ -199,7 +199,7 @@ impl<const W: usize> Table<W> {
     }
 
     fn with_slots(mask: [u64; W], count: usize, slots: Vec<u64>) -> Table<W> {
-        assert!(count.is_power_of_two() && count <= 1 << 32);
+        assert!(count.is_power_of_two() && count.ilog2() <= 32);
         Table {
             mask,
             best: u64::MAX,

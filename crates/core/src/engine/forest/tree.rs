@@ -9,7 +9,7 @@ use super::places::{Place, Places};
 use super::runs::{MAX_RUN, Runs};
 use super::table::{Bucket, Slot, Table, TableNumber};
 use super::tables::Tables;
-use super::{Ingredient, RowShape};
+use super::{ENGINE, Ingredient, RowShape};
 use crate::classifier::{NoProgress, Progress, Stats, report};
 use crate::engine::splitmix;
 use crate::error::BuildError;
@@ -232,6 +232,13 @@ impl<const W: usize> Forest<W> {
         rules: impl ExactSizeIterator<Item = RuleRef<'a>>,
         progress: &mut dyn Progress,
     ) -> Result<(), BuildError> {
+        if rules.len() > self.runs.capacity() {
+            return Err(BuildError::EngineFull {
+                engine: ENGINE.name.to_owned(),
+                rules: rules.len(),
+                limit: self.runs.capacity(),
+            });
+        }
         let mut words = Vec::with_capacity(rules.len() * self.shape.columns());
         for rule in rules {
             self.shape.push_row(&rule, &mut words);
@@ -548,6 +555,7 @@ impl<const W: usize> Forest<W> {
         let mut words = Vec::with_capacity(self.len() * self.shape.columns());
         self.collect(self.root, &mut words);
         let mut fresh = Forest::new(&self.schema, self.settings);
+        fresh.runs.limit = self.runs.limit;
         fresh.allowance = allowance;
         fresh.fill_rows(&words, progress)?;
         fresh.allowance = None;
@@ -572,3 +580,6 @@ impl<const W: usize> Forest<W> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

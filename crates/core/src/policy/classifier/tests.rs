@@ -252,3 +252,84 @@ fn a_part_without_room_refuses_for_the_whole_policy() {
         classifier.apply(&[PolicyChange::Remove(id)]).unwrap();
     }
 }
+
+/// Lists in which one change names parts that its rule cannot stand in: nothing
+/// is changed, by a classifier or by a live table.
+#[test]
+fn changes_for_impossible_parts_are_refused() {
+    let pool = Pool::new();
+    let part = PartId::from_index;
+    let (v4, v6) = (pool.v4[1].view(), pool.v6[1].view());
+    let wrong = [
+        (vec![], PartError::Missing),
+        (
+            vec![(part(0), v4), (part(0), v4)],
+            PartError::Repeated { id: 1, part: 0 },
+        ),
+        (
+            vec![(part(0), v4), (part(1), v6), (part(1), v6)],
+            PartError::Repeated { id: 1, part: 1 },
+        ),
+        (
+            vec![(part(0), v4), (part(1), pool.v6[2].view())],
+            PartError::DifferentId {
+                id: 1,
+                found: 2,
+                part: 1,
+            },
+        ),
+        (
+            vec![(part(0), v4), (part(7), v6)],
+            PartError::Unknown {
+                id: 1,
+                part: 7,
+                parts: 2,
+            },
+        ),
+    ];
+    for spec in EngineSpec::all() {
+        let (policy, limits) = (Policy::dual_stack(), Limits::default());
+        let mut classifier = policy.build(&spec, &limits, &mut NoProgress).unwrap();
+        if classifier.part(PartId::FIRST).dynamic().is_none() {
+            continue;
+        }
+        let built =
+            crate::table::PolicyTable::build_policy(&policy, &spec, &limits, &mut NoProgress);
+        let (mut writer, _table) = built.unwrap();
+        let held = PolicyChange::Insert(pool.views(5, 3));
+        classifier.apply(std::slice::from_ref(&held)).unwrap();
+        writer.apply(&[held]).unwrap();
+        let before = winners(&classifier);
+        let version = writer.accepted();
+        for (views, error) in &wrong {
+            for change in [
+                PolicyChange::Insert(views.clone()),
+                PolicyChange::Modify(views.clone()),
+            ] {
+                // In the middle of good changes, and where a removal comes first.
+                let changes = [
+                    PolicyChange::Insert(pool.views(0, 3)),
+                    PolicyChange::Remove(pool.v4[5].view().id()),
+                    change,
+                    PolicyChange::Insert(pool.views(2, 1)),
+                ];
+                let expected = Err(UpdateError::Parts {
+                    change: 2,
+                    error: error.clone(),
+                });
+                assert_eq!(classifier.apply(&changes), expected, "{spec}");
+                assert_eq!(writer.check(&changes), expected, "{spec}");
+                assert_eq!(writer.apply(&changes).map(drop), expected, "{spec}");
+            }
+        }
+        assert_eq!(winners(&classifier), before, "{spec}");
+        assert_eq!((classifier.rules(), writer.rules()), (1, 1), "{spec}");
+        assert_eq!(writer.accepted(), version, "{spec}");
+        classifier
+            .apply(&[PolicyChange::Insert(pool.views(1, 3))])
+            .unwrap();
+        writer
+            .apply(&[PolicyChange::Insert(pool.views(1, 3))])
+            .unwrap();
+    }
+}

@@ -105,12 +105,13 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
                 Some(run) => runs.insert(run, &row),
             });
         } else if let Some(held) = *run {
-            let at = usize::try_from(splitmix(&mut state)).unwrap() % ranks.len();
+            let at = splitmix(&mut state) % ranks.len() as u64;
+            let at = usize::try_from(at).unwrap();
             ranks.remove(at);
             *run = runs.remove(held, at);
         }
         let before = runs.next.capacity();
-        runs.tidy(|rank, run| {
+        runs.tidy(&mut |rank, run| {
             moves += 1;
             model[usize::try_from(rank >> 32).unwrap()].1 = Some(run);
         });
@@ -142,11 +143,86 @@ fn growing_runs_reuse_what_they_leave() {
         for which in 0..500 {
             let rank = (which as u64) << 32 | round;
             model[which] = runs.insert(model[which], &row(rank));
-            runs.tidy(|rank, run| model[usize::try_from(rank >> 32).unwrap()] = run);
+            runs.tidy(&mut |rank, run| model[usize::try_from(rank >> 32).unwrap()] = run);
         }
         check(&runs);
     }
     assert_eq!(runs.units() - runs.free_units, 500 * 64);
     assert!(runs.units() <= 500 * 64 * 3 / 2, "{}", runs.units());
     assert!(runs.bytes() <= 500 * 64 * 24 * 5 / 2, "{}", runs.bytes());
+}
+
+/// As many rules as the capacity says, in runs of all lengths that grow and
+/// shrink in turns: what is appended can always be addressed.
+#[test]
+fn a_full_array_has_room_for_every_change() {
+    // How long runs get, and how often free room is tidied up; the last never.
+    for (longest, tidied) in [(3, 1), (40, 7), (MAX_RUN, 1), (MAX_RUN, 9), (MAX_RUN, 0)] {
+        let mut runs = Runs::new(3, false);
+        runs.limit = 3 * 12_000 + 2;
+        let capacity = runs.capacity();
+        assert_eq!(capacity, 12_000 / 4 * 3 - 2 * MAX_RUN);
+        let mut state = longest as u64 + tidied;
+        let mut below = |bound: usize| {
+            let number = splitmix(&mut state) % bound as u64;
+            usize::try_from(number).unwrap()
+        };
+        // By number, each run's place; its rules' ranks have the number in the
+        // upper bits.
+        let mut model: Vec<Option<Run>> = vec![None; capacity.div_ceil(longest) * 2];
+        let (mut rules, mut fresh, mut compacted, mut full) = (0, 0, 0, 0);
+        for step in 0..100_000_u64 {
+            // In turns even and odd runs grow, and the others shrink.
+            let which = below(model.len());
+            let grows = (which as u64 + step / 20_000).is_multiple_of(2) || below(3) > 0;
+            if runs.is_short_of_room() {
+                compacted += 1;
+                runs.compact(&mut |rank, run| {
+                    model[usize::try_from(rank >> 32).unwrap()] = Some(run);
+                });
+                assert_eq!(runs.free_units, 0);
+                assert!(!runs.is_short_of_room());
+                check(&runs);
+            }
+            let held = model[which].map_or(0, |run| usize::from(run.len));
+            if grows && rules == capacity {
+                full += 1;
+            } else if grows && held < longest {
+                fresh += 1;
+                let row = row((which as u64) << 32 | fresh);
+                model[which] = Some(match model[which] {
+                    Some(run) => runs.insert(run, &row),
+                    None => runs.create([&row[..]].into_iter()),
+                });
+                rules += 1;
+            } else if let Some(run) = model[which] {
+                // All of a long run at once, as when it becomes a node.
+                if below(60) == 0 {
+                    runs.release(run);
+                    (model[which], rules) = (None, rules - held);
+                } else {
+                    model[which] = runs.remove(run, below(held));
+                    rules -= 1;
+                }
+            }
+            if tidied > 0 && step.is_multiple_of(tidied) {
+                runs.tidy(&mut |rank, run| {
+                    model[usize::try_from(rank >> 32).unwrap()] = Some(run);
+                });
+            }
+            assert!(runs.words().len() <= runs.limit as usize);
+        }
+        check(&runs);
+        assert_eq!(runs.units() - runs.free_units, rules);
+        assert!(full > 0, "runs of up to {longest} rules filled the array");
+        assert!(
+            longest < MAX_RUN || compacted > 0,
+            "nothing was moved together"
+        );
+        for (which, run) in model.iter().enumerate() {
+            let ranks = run.map_or(&[][..], |run| runs.ranks(run));
+            assert!(ranks.iter().all(|rank| rank >> 32 == which as u64));
+            assert!(ranks.is_sorted());
+        }
+    }
 }
