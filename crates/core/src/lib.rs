@@ -62,6 +62,7 @@ pub mod value;
 mod id_map;
 mod packed;
 mod positions;
+mod rule_store;
 mod simd;
 mod unwildcard;
 

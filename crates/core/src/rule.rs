@@ -326,6 +326,7 @@ pub struct Rule {
     id: RuleId,
     priority: Priority,
     action: ActionId,
+    cookie: u64,
     words: Box<[u64]>,
 }
 
@@ -351,8 +352,36 @@ impl Rule {
             id,
             priority,
             action,
+            cookie: 0,
             words,
         })
+    }
+
+    /// A rule of packed words: value, mask, high.
+    pub(crate) fn from_words(
+        schema: &Arc<Schema>,
+        id: RuleId,
+        priority: Priority,
+        action: ActionId,
+        cookie: u64,
+        words: Vec<u64>,
+    ) -> Rule {
+        debug_assert_eq!(words.len(), schema.rule_words());
+        Rule {
+            schema: Arc::clone(schema),
+            id,
+            priority,
+            action,
+            cookie,
+            words: words.into(),
+        }
+    }
+
+    /// The same rule with this cookie: a number of the caller's, 0 unless set.
+    /// It is kept with the rule and has no meaning for classifiers.
+    #[must_use]
+    pub fn with_cookie(self, cookie: u64) -> Rule {
+        Rule { cookie, ..self }
     }
 
     /// The rule as a view.
@@ -363,6 +392,7 @@ impl Rule {
             id: self.id,
             priority: self.priority,
             action: self.action,
+            cookie: self.cookie,
             words: &self.words,
         }
     }
@@ -403,6 +433,7 @@ pub struct RuleRef<'a> {
     pub(crate) id: RuleId,
     pub(crate) priority: Priority,
     pub(crate) action: ActionId,
+    pub(crate) cookie: u64,
     pub(crate) words: &'a [u64],
 }
 
@@ -429,6 +460,12 @@ impl<'a> RuleRef<'a> {
     #[must_use]
     pub fn action(&self) -> ActionId {
         self.action
+    }
+
+    /// The rule's cookie, see [`Rule::with_cookie`].
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        self.cookie
     }
 
     /// The outcome of a lookup that this rule wins.
@@ -560,6 +597,7 @@ impl<'a> RuleRef<'a> {
             id: self.id,
             priority: self.priority,
             action: self.action,
+            cookie: self.cookie,
             words: self.words.into(),
         }
     }
