@@ -1,4 +1,4 @@
-//! Rules: one match per field, a priority, an action; packed into words.
+//! Rules: one match per field, a priority, an action, a cookie; packed into words.
 //!
 //! A rule is written as a list of [`FieldMatch`]es and held *packed*, in the
 //! layout of its schema ([`Schema::rule_words`]):
@@ -83,7 +83,8 @@ impl fmt::Display for Priority {
 }
 
 /// What to do with a header that a rule wins: an index into a table of the
-/// user's. Classifiers carry it and never look inside.
+/// user's. Engines do not hold it; rule sets do, and a [live
+/// table](crate::table) does for readers ([`Guard::action`](crate::Guard::action)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ActionId(pub u32);
 

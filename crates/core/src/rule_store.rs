@@ -18,7 +18,7 @@
 //! An update or a lookup: one operation of [`IdMap`] in `actions`, and one in
 //! `cookies` as long as any rule has a cookie. Memory where ids are dense: 5 to
 //! 6 bytes a rule without a cookie, 14 to 16 with one; after many rules have
-//! gone, up to 8 and 19.
+//! gone, up to 8 and 20.
 
 use crate::id_map::IdMap;
 use crate::rule::{ActionId, RuleId, RuleRef};
@@ -189,7 +189,7 @@ mod tests {
     /// replaced, and after three of four have gone.
     #[test]
     fn a_rule_takes_few_bytes() {
-        for (cookie, most, most_later) in [(0, 6, 8), (7, 16, 19)] {
+        for (cookie, most, most_later) in [(0, 6, 8), (7, 16, 20)] {
             let insert = |store: &mut RuleStore, id| {
                 store.change(&Change::Insert(rule(id, 1, cookie).view()));
             };

@@ -67,7 +67,7 @@ pub enum Question {
         /// The header.
         keys: KeyVec,
     },
-    /// To say which rules it holds.
+    /// To say which rules it holds, and to give them back.
     Held,
 }
 
