@@ -34,7 +34,7 @@ use std::sync::Arc;
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::relearn::{Drift, LookupPlan, Study};
-use crate::rule::{RuleId, Winner};
+use crate::rule::{Priority, RuleId, Winner};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
 
@@ -136,6 +136,12 @@ pub trait DynamicClassifier: Classifier {
     fn capacity(&self) -> usize {
         usize::MAX
     }
+
+    /// Appends the packed words of the rule with that id, in the layout of the
+    /// schema ([`RuleRef::words`](crate::rule::RuleRef::words)), and returns its
+    /// priority. Without such a rule it appends nothing and returns `None`. The
+    /// words are those that the rule had when it was put in.
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority>;
 
     /// Says whether [`apply`](Self::apply) would take the transaction. With it
     /// several classifiers can be updated all or nothing.

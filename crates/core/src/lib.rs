@@ -15,7 +15,8 @@
 //!    out.
 //! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`].
 //! 6. A [`Table`] lets readers look up on any number of threads while a writer
-//!    makes transactions, without waiting.
+//!    makes transactions, without waiting, and read rules and their actions as
+//!    they are at the version of the lookup.
 //! 7. An engine that learns from its rules does so again while they change:
 //!    [`relearn`].
 //!
@@ -63,6 +64,7 @@ pub mod value;
 mod id_map;
 mod packed;
 mod positions;
+mod rule_store;
 mod simd;
 mod unwildcard;
 

@@ -1,4 +1,4 @@
-//! Rules: one match per field, a priority, an action; packed into words.
+//! Rules: one match per field, a priority, an action, a cookie; packed into words.
 //!
 //! A rule is written as a list of [`FieldMatch`]es and held *packed*, in the
 //! layout of its schema ([`Schema::rule_words`]):
@@ -83,7 +83,8 @@ impl fmt::Display for Priority {
 }
 
 /// What to do with a header that a rule wins: an index into a table of the
-/// user's. Classifiers carry it and never look inside.
+/// user's. Engines do not hold it; rule sets do, and a [live
+/// table](crate::table) does for readers ([`Guard::action`](crate::Guard::action)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct ActionId(pub u32);
 
@@ -326,6 +327,7 @@ pub struct Rule {
     id: RuleId,
     priority: Priority,
     action: ActionId,
+    cookie: u64,
     words: Box<[u64]>,
 }
 
@@ -351,8 +353,36 @@ impl Rule {
             id,
             priority,
             action,
+            cookie: 0,
             words,
         })
+    }
+
+    /// A rule of packed words: value, mask, high.
+    pub(crate) fn from_words(
+        schema: &Arc<Schema>,
+        id: RuleId,
+        priority: Priority,
+        action: ActionId,
+        cookie: u64,
+        words: Vec<u64>,
+    ) -> Rule {
+        debug_assert_eq!(words.len(), schema.rule_words());
+        Rule {
+            schema: Arc::clone(schema),
+            id,
+            priority,
+            action,
+            cookie,
+            words: words.into(),
+        }
+    }
+
+    /// The same rule with this cookie: a number of the caller's, 0 unless set.
+    /// It is kept with the rule and has no meaning for classifiers.
+    #[must_use]
+    pub fn with_cookie(self, cookie: u64) -> Rule {
+        Rule { cookie, ..self }
     }
 
     /// The rule as a view.
@@ -363,6 +393,7 @@ impl Rule {
             id: self.id,
             priority: self.priority,
             action: self.action,
+            cookie: self.cookie,
             words: &self.words,
         }
     }
@@ -403,6 +434,7 @@ pub struct RuleRef<'a> {
     pub(crate) id: RuleId,
     pub(crate) priority: Priority,
     pub(crate) action: ActionId,
+    pub(crate) cookie: u64,
     pub(crate) words: &'a [u64],
 }
 
@@ -429,6 +461,12 @@ impl<'a> RuleRef<'a> {
     #[must_use]
     pub fn action(&self) -> ActionId {
         self.action
+    }
+
+    /// The rule's cookie, see [`Rule::with_cookie`].
+    #[must_use]
+    pub fn cookie(&self) -> u64 {
+        self.cookie
     }
 
     /// The outcome of a lookup that this rule wins.
@@ -560,6 +598,7 @@ impl<'a> RuleRef<'a> {
             id: self.id,
             priority: self.priority,
             action: self.action,
+            cookie: self.cookie,
             words: self.words.into(),
         }
     }

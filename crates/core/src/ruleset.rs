@@ -18,6 +18,8 @@ pub struct RuleSet {
     words: Vec<u64>,
     winners: Vec<Winner>,
     actions: Vec<ActionId>,
+    /// Empty as long as all are 0.
+    cookies: Vec<u64>,
     positions: Positions,
 }
 
@@ -30,6 +32,7 @@ impl RuleSet {
             words: Vec::new(),
             winners: Vec::new(),
             actions: Vec::new(),
+            cookies: Vec::new(),
             positions: Positions::new(),
         }
     }
@@ -39,6 +42,9 @@ impl RuleSet {
         self.words.reserve(rules * self.schema.rule_words());
         self.winners.reserve(rules);
         self.actions.reserve(rules);
+        if !self.cookies.is_empty() {
+            self.cookies.reserve(rules);
+        }
     }
 
     /// Adds a rule.
@@ -58,10 +64,11 @@ impl RuleSet {
         self.words.extend_from_slice(rule.words);
         self.winners.push(rule.winner());
         self.actions.push(rule.action);
+        self.push_cookie(rule.cookie);
         Ok(())
     }
 
-    /// Packs and adds a rule without the detour over a [`Rule`].
+    /// Packs and adds a rule without the detour over a [`Rule`]. Its cookie is 0.
     ///
     /// # Errors
     /// [`AddError`] when the matches are no rule of this schema or the id is
@@ -84,7 +91,19 @@ impl RuleSet {
         }
         self.winners.push(Winner::new(priority, id));
         self.actions.push(action);
+        self.push_cookie(0);
         Ok(())
+    }
+
+    /// Keeps the cookie of the rule that was added last.
+    fn push_cookie(&mut self, cookie: u64) {
+        if cookie != 0 && self.cookies.is_empty() {
+            self.cookies.reserve(self.winners.capacity());
+            self.cookies.resize(self.winners.len() - 1, 0);
+        }
+        if cookie != 0 || !self.cookies.is_empty() {
+            self.cookies.push(cookie);
+        }
     }
 
     fn claim_id(&mut self, id: RuleId) -> Result<(), UpdateError> {
@@ -131,6 +150,7 @@ impl RuleSet {
             id,
             priority,
             action: self.actions[index],
+            cookie: self.cookies.get(index).copied().unwrap_or(0),
             words: &self.words[index * width..(index + 1) * width],
         }
     }
@@ -176,6 +196,7 @@ impl RuleSet {
         self.words.capacity() * size_of::<u64>()
             + self.winners.capacity() * size_of::<Winner>()
             + self.actions.capacity() * size_of::<ActionId>()
+            + self.cookies.capacity() * size_of::<u64>()
             + self.positions.bytes()
     }
 }
@@ -234,6 +255,34 @@ mod tests {
             rules.get(RuleId::new(2).unwrap()).unwrap().priority(),
             Priority(2)
         );
+    }
+
+    #[test]
+    fn cookies_are_kept_and_cost_nothing_where_there_are_none() {
+        let schema = Schema::ipv4_5tuple();
+        let any = [FieldMatch::Any; 5];
+        let rule = |id: usize, cookie| {
+            let id = RuleId::from_index(id);
+            let rule = Rule::new(&schema, id, Priority(1), ActionId(2), &any).unwrap();
+            rule.with_cookie(cookie)
+        };
+        let mut rules = RuleSet::new(&schema);
+        rules.push(rule(0, 0).view()).unwrap();
+        rules
+            .add(RuleId::from_index(1), Priority(1), ActionId(2), &any)
+            .unwrap();
+        assert_eq!(rules.cookies.capacity(), 0);
+        rules.push(rule(2, u64::MAX).view()).unwrap();
+        assert!(rules.push(rule(2, 5).view()).is_err());
+        rules
+            .add(RuleId::from_index(3), Priority(1), ActionId(2), &any)
+            .unwrap();
+        rules.push(rule(4, 7).view()).unwrap();
+        let copy = rules.clone();
+        let cookies = copy.iter().map(|rule| rule.cookie());
+        assert_eq!(cookies.collect::<Vec<_>>(), [0, 0, u64::MAX, 0, 7]);
+        assert_eq!(rules.rule(2).to_rule(), rule(2, u64::MAX));
+        assert_ne!(rules.rule(2).to_rule(), rule(2, 7));
     }
 
     #[test]

@@ -17,7 +17,8 @@ pub enum Change<'a> {
     Insert(RuleRef<'a>),
     /// Removes the rule with an id.
     Remove(RuleId),
-    /// Replaces matches, priority and action of the rule with the same id.
+    /// Replaces matches, priority, action and cookie of the rule with the same
+    /// id.
     Modify(RuleRef<'a>),
 }
 

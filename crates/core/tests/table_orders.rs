@@ -12,7 +12,9 @@ use proptest::prelude::*;
 
 mod table_kit;
 
-use table_kit::{Dice, Model, Owned, answers, batch, check_markers, linear, transaction};
+use table_kit::{
+    Dice, Model, Owned, answers, batch, best_first, check_markers, linear, rules_seen, transaction,
+};
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -65,6 +67,9 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// Ids that there may be.
+const IDS: u32 = 40;
+
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// With a publish interval, the standby gets three times what a call brings, and
@@ -94,14 +99,45 @@ impl Owed {
 /// What a reader is told.
 enum Order {
     Pin,
-    Look,
+    /// Lookups only, or all rules as well.
+    Look(bool),
     Unpin,
     Leak,
     Quit,
 }
 
 /// What it answers: the version of its guard and what that finds.
-type Answer = (u64, Vec<Winner>);
+#[derive(Default)]
+struct Answer {
+    version: u64,
+    winners: Vec<Winner>,
+    /// The action of each winner.
+    actions: Vec<Option<ActionId>>,
+    /// All rules, if it was told to look at them.
+    rules: Option<Vec<Rule>>,
+}
+
+/// What a version shows.
+struct Shown {
+    winners: Vec<Winner>,
+    actions: Vec<Option<ActionId>>,
+    rules: Vec<Rule>,
+}
+
+impl Shown {
+    fn new(oracle: &dyn Classifier, model: &Model, keys: &KeyVec) -> Shown {
+        let winners = answers(oracle, keys);
+        let action = |winner: &Winner| {
+            let rule = &model.rules[&winner.rule()?.get()];
+            Some(rule.view().action())
+        };
+        Shown {
+            actions: winners.iter().map(action).collect(),
+            winners,
+            rules: best_first(&model.rules),
+        }
+    }
+}
 
 /// A reader on its thread, and what the model knows about it.
 struct Seat {
@@ -128,22 +164,28 @@ impl Seat {
                     break;
                 }
                 let guard = reader.pin();
-                let look = |guard: &Guard<'_>| {
-                    let found = answers(&**guard, &keys);
-                    (guard.version().transactions(), found)
+                let look = |guard: &Guard<'_>, all: bool| {
+                    let winners = answers(&**guard, &keys);
+                    let actions = winners.iter().map(|&winner| guard.action(winner));
+                    Answer {
+                        version: guard.version().transactions(),
+                        actions: actions.collect(),
+                        rules: all.then(|| rules_seen(guard, &winners, IDS)),
+                        winners,
+                    }
                 };
-                outbox.send(look(&guard)).unwrap();
+                outbox.send(look(&guard, false)).unwrap();
                 loop {
                     match inbox.recv().unwrap() {
-                        Order::Look => outbox.send(look(&guard)).unwrap(),
+                        Order::Look(all) => outbox.send(look(&guard, all)).unwrap(),
                         Order::Leak => {
                             std::mem::forget(guard);
-                            outbox.send((0, Vec::new())).unwrap();
+                            outbox.send(Answer::default()).unwrap();
                             break;
                         }
                         Order::Unpin => {
                             drop(guard);
-                            outbox.send((0, Vec::new())).unwrap();
+                            outbox.send(Answer::default()).unwrap();
                             break;
                         }
                         Order::Pin | Order::Quit => unreachable!("pinned"),
@@ -186,8 +228,8 @@ struct World {
     seats: Vec<Seat>,
     model: Model,
     keys: KeyVec,
-    /// The answers at each version.
-    expected: Vec<Vec<Winner>>,
+    /// What each version shows.
+    expected: Vec<Shown>,
     oracle: Box<dyn Classifier>,
     visible: usize,
     /// A plan was accepted that the live side does not adopt yet, or steps of
@@ -207,7 +249,7 @@ struct World {
 impl World {
     fn new(spec: &EngineSpec, seed: u64) -> World {
         let mut dice = Dice(seed);
-        let model = Model::new(40, &mut dice);
+        let model = Model::new(IDS, &mut dice);
         let rules = model.rule_set();
         let built = Table::build(&rules, spec, &Limits::default(), &mut NoProgress);
         let (writer, table) = built.unwrap();
@@ -217,8 +259,8 @@ impl World {
             writer,
             table,
             seats: Vec::new(),
+            expected: vec![Shown::new(oracle.as_ref(), &model, &keys)],
             model,
-            expected: vec![answers(oracle.as_ref(), &keys)],
             keys,
             oracle,
             visible: 0,
@@ -300,8 +342,8 @@ impl World {
         };
         let oracle = self.oracle.as_dynamic().unwrap();
         oracle.apply(&transaction(changes)).unwrap();
-        self.expected
-            .push(answers(self.oracle.as_ref(), &self.keys));
+        let shown = Shown::new(self.oracle.as_ref(), &self.model, &self.keys);
+        self.expected.push(shown);
         assert_eq!(version.transactions(), self.accepted() as u64);
         self.brought(changes.len());
     }
@@ -429,6 +471,7 @@ impl World {
 
     fn reader(&mut self, step: Step, number: usize) {
         let visible = self.visible as u64;
+        let all = self.dice.below(2) == 0;
         let seat = &mut self.seats[number];
         let (seen, version) = match (step, seat.pinned) {
             (Step::Pin(_), None) => {
@@ -438,7 +481,7 @@ impl World {
                 seat.pinned = Some(visible);
                 (seat.tell(Order::Pin), visible)
             }
-            (Step::Look(_), Some(version)) => (seat.tell(Order::Look), version),
+            (Step::Look(_), Some(version)) => (seat.tell(Order::Look(all)), version),
             (Step::Unpin(_), Some(_)) => {
                 seat.pinned = None;
                 seat.tell(Order::Unpin);
@@ -456,10 +499,14 @@ impl World {
             }
             _ => return,
         };
-        assert_eq!(seen.0, version);
+        assert_eq!(seen.version, version);
         let expected = &self.expected[usize::try_from(version).unwrap()];
-        assert_eq!(&seen.1, expected, "version {version}");
-        check_markers(&seen.1);
+        assert_eq!(seen.winners, expected.winners, "version {version}");
+        assert_eq!(seen.actions, expected.actions, "version {version}");
+        if let Some(rules) = seen.rules {
+            assert_eq!(rules, expected.rules, "version {version}");
+        }
+        check_markers(&seen.winners);
     }
 
     /// The writer knows what the model knows.
@@ -471,7 +518,7 @@ impl World {
         if self.visible == self.accepted() {
             assert_eq!(writer.pending(), 0);
         }
-        for number in 0..40 {
+        for number in 0..IDS {
             let there = self.model.rules.contains_key(&number);
             assert_eq!(
                 writer.contains(table_kit::id(number)),

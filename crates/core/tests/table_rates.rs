@@ -1,5 +1,5 @@
 //! How fast a live table is: changes with and without readers, batches with and
-//! without a writer. Prints figures and checks none; run by hand:
+//! without a writer, actions and rules read through a guard. Prints figures and checks none; run by hand:
 //!
 //! ```text
 //! cargo test --release -p classyard --test table_rates -- --ignored --nocapture
@@ -193,6 +193,36 @@ fn alone(rules: &[Rule]) -> f64 {
     f64::from(changes) / (run_time(start) - begun)
 }
 
+/// Prints how long it takes to read actions and rules, in nanoseconds each.
+fn read(rules: &[Rule], engine: &str) {
+    let mut set = RuleSet::new(&Schema::ipv4_5tuple());
+    set.extend(rules.iter().cloned());
+    let spec = EngineSpec::parse(engine).unwrap();
+    let built = Table::build(&set, &spec, &Limits::default(), &mut NoProgress);
+    let (_writer, table) = built.unwrap();
+    let mut reader = table.reader();
+    let guard = reader.pin();
+    let mut dice = Dice(9);
+    let winners: Vec<Winner> = (0..RULES)
+        .map(|_| rules[dice.below(rules.len())].view().winner())
+        .collect();
+    let time = |what: &dyn Fn() -> usize| {
+        let start = Instant::now();
+        let count = what();
+        assert_eq!(count, rules.len());
+        start.elapsed().as_nanos() / count as u128
+    };
+    let actions = time(&|| winners.iter().filter_map(|&w| guard.action(w)).count());
+    let ids = winners.iter().filter_map(|winner| winner.rule());
+    let by_id = time(&|| ids.clone().filter_map(|id| guard.rule(id)).count());
+    let all = time(&|| guard.rules().map(std::hint::black_box).count());
+    let more = (guard.bytes() - guard.stats().bytes()) / rules.len();
+    println!(
+        "{engine}: {actions} ns an action, {by_id} ns a rule by its id, {all} ns a rule of all, \
+         {more} bytes a rule beside the engine"
+    );
+}
+
 #[test]
 #[ignore = "prints rates and takes long"]
 fn rates() {
@@ -213,5 +243,8 @@ fn rates() {
             rates.slowest,
             rates.versions,
         );
+    }
+    for engine in ["tuplemerge", "forest"] {
+        read(&rules, engine);
     }
 }

@@ -3,11 +3,14 @@
 //!
 //! Every batch of every reader is compared with `linear` at exactly the version
 //! that the reader pinned: readers remember the version and a digest of the
-//! answers, and afterwards all transactions are made again, one by one.
+//! answers, and afterwards all transactions are made again, one by one. The
+//! answers are the winners, their actions and cookies, and a rule read by its
+//! id; now and then all rules.
 //!
 //! The tests run as they are under the address and thread sanitisers; see
 //! `docs/live-table.md`.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -17,7 +20,10 @@ use classyard::*;
 
 mod table_kit;
 
-use table_kit::{Dice, Model, Owned, answers, batch, check_markers, digest, linear, transaction};
+use table_kit::{
+    Dice, Model, Owned, answers, batch, best_first, change, check_markers, digest, linear,
+    transaction,
+};
 
 /// Rules in the table, about half of them at a time.
 const RULES: u32 = 120;
@@ -29,11 +35,39 @@ const BATCHES: usize = if cfg!(miri) { 10 } else { 4000 };
 /// Publish intervals: none, or about as long as some dozen transactions take.
 const INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];
 
-/// What a reader saw: which batch, at which version, with which answers.
+/// What a reader saw: which batch and which rule, at which version, with which
+/// answers.
 struct Seen {
     version: u64,
     batch: usize,
+    asked: u32,
     digest: u64,
+    /// All rules, if it looked at them.
+    rules: Option<u64>,
+}
+
+/// A number for what a version says of winners and of the rule that was asked
+/// for.
+fn digest_of(
+    winners: &[Winner],
+    said: &[(Option<ActionId>, Option<u64>)],
+    rule: Option<Rule>,
+) -> u64 {
+    let said = said.iter().fold(digest(winners), |sum, (action, cookie)| {
+        let action = action.map_or(u64::MAX, |action| u64::from(action.0));
+        Dice(sum ^ action).roll() ^ Dice(!cookie.unwrap_or(u64::MAX)).roll()
+    });
+    let rule: Vec<Rule> = rule.into_iter().collect();
+    Dice(said).roll() ^ digest_of_rules(&rule)
+}
+
+/// A number for all that makes up some rules, in order.
+fn digest_of_rules(rules: &[Rule]) -> u64 {
+    rules.iter().map(Rule::view).fold(1, |sum, rule| {
+        let own = [rule.winner().rank(), rule.action().0.into(), rule.cookie()];
+        let numbers = own.iter().chain(rule.words());
+        numbers.fold(sum, |sum, number| Dice(sum ^ number).roll())
+    })
 }
 
 /// What the threads of a test share.
@@ -58,14 +92,30 @@ impl Stage {
             let batch = dice.below(self.batches.len());
             let keys = &self.batches[batch];
             let mut winners = vec![Winner::MISS; keys.len()];
-            let version = reader.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
+            let guard = reader.pin();
+            guard.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
+            let version = guard.version();
             assert!(version >= last, "back from {last} to {version}");
             last = version;
             check_markers(&winners);
+            let said: Vec<_> = (winners.iter())
+                .map(|&winner| (guard.action(winner), guard.cookie(winner)))
+                .collect();
+            // One transaction gives both markers one action.
+            assert_eq!(said[0], said[1], "half a transaction");
+            let asked = u32::try_from(dice.below(RULES as usize)).unwrap();
+            let rule = guard.rule(table_kit::id(asked));
+            let rules = (dice.below(8) == 0).then(|| {
+                let rules: Vec<Rule> = guard.rules().collect();
+                digest_of_rules(&rules)
+            });
+            drop(guard);
             seen.push(Seen {
                 version: version.transactions(),
                 batch,
-                digest: digest(&winners),
+                asked,
+                digest: digest_of(&winners, &said, rule),
+                rules,
             });
             // Lets the writer in where there are few processors.
             let done = self.done.fetch_add(1, Ordering::Relaxed);
@@ -240,18 +290,39 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
 fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[KeyVec]) -> usize {
     seen.sort_by_key(|seen| (seen.version, seen.batch));
     let mut oracle = linear(rules);
+    let mut model: BTreeMap<u32, Rule> = (rules.iter())
+        .map(|rule| (rule.id().get(), rule.to_rule()))
+        .collect();
     let (mut at, mut versions) = (0, 0);
     for group in seen.chunk_by(|a, b| a.version == b.version) {
         while at < group[0].version {
             let changes = &made[usize::try_from(at).unwrap()];
             let oracle = oracle.as_dynamic().unwrap();
             oracle.apply(&transaction(changes)).unwrap();
+            change(&mut model, changes);
             at += 1;
         }
         versions += 1;
+        let listed = group.iter().filter_map(|seen| seen.rules);
+        let mut all = None;
+        for found in listed {
+            let expected = *all.get_or_insert_with(|| digest_of_rules(&best_first(&model)));
+            assert_eq!(found, expected, "version {at}, all rules");
+        }
         for same in group.chunk_by(|a, b| a.batch == b.batch) {
-            let expected = digest(&answers(oracle.as_ref(), &batches[same[0].batch]));
+            let winners = answers(oracle.as_ref(), &batches[same[0].batch]);
+            let said: Vec<_> = (winners.iter())
+                .map(|winner| {
+                    let rule = winner.rule().map(|id| model[&id.get()].view());
+                    (
+                        rule.map(|rule| rule.action()),
+                        rule.map(|rule| rule.cookie()),
+                    )
+                })
+                .collect();
             for seen in same {
+                let rule = model.get(&seen.asked).cloned();
+                let expected = digest_of(&winners, &said, rule);
                 assert_eq!(seen.digest, expected, "version {at}, batch {}", seen.batch);
             }
         }

@@ -43,7 +43,7 @@ use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::packed::PackedRule;
-use crate::rule::{RuleId, RuleRef, Winner};
+use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::MapState;
@@ -226,6 +226,14 @@ impl Classifier for Linear {
 impl DynamicClassifier for Linear {
     fn contains(&self, id: RuleId) -> bool {
         self.by_id.contains_key(&id)
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let rank = *self.by_id.get(&id)?;
+        let at = self.ranks.partition_point(|other| other.beats(rank));
+        let width = self.schema.rule_words();
+        words.extend_from_slice(&self.words[at * width..(at + 1) * width]);
+        rank.priority()
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

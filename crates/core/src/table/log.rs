@@ -14,6 +14,8 @@ use crate::schema::Schema;
 use crate::seed::MapState;
 use crate::transaction::{Change, Transaction};
 
+use super::Side;
+
 /// What a table can hold on each of its sides. The library implements it for
 /// what it can keep two of: any [`Classifier`] with updates, and
 /// [`PolicyClassifier`].
@@ -137,6 +139,7 @@ struct Entry {
     id: RuleId,
     priority: Priority,
     action: ActionId,
+    cookie: u64,
     /// Where the rule's words begin.
     words: usize,
 }
@@ -170,6 +173,7 @@ impl Log {
             id: change.id(),
             priority: rule.map_or(Priority(0), RuleRef::priority),
             action: rule.map_or(ActionId(0), RuleRef::action),
+            cookie: rule.map_or(0, RuleRef::cookie),
             words,
         });
     }
@@ -237,14 +241,14 @@ impl Log {
 
     /// Goes on with the standby, in order, as far as the budget goes: a change
     /// costs 1, an operation as many as it has steps. Takes what it has used
-    /// from the budget.
+    /// from the budget. Engines, actions and cookies are changed together.
     ///
     /// # Errors
     /// [`BuildError::Stopped`] when the observer stops an operation. That and
     /// later ones are not done then; every change is made, within the budget.
     pub(super) fn replay<C: Replica + ?Sized>(
         &mut self,
-        replica: &mut C,
+        side: &mut Side<C>,
         schemas: &[Arc<Schema>],
         memory: &mut Transaction<'static>,
         budget: &mut usize,
@@ -257,10 +261,11 @@ impl Log {
             if self.place.changes < until {
                 let from = self.place.changes;
                 let to = until.min(from.saturating_add(*budget));
-                self.replay_changes(from..to, replica, schemas, memory);
+                self.replay_changes(from..to, side, schemas, memory);
                 self.place.changes = to;
                 *budget -= to - from;
             } else if outcome.is_ok() {
+                let replica = &mut *side.classifier;
                 outcome = self.replay_operation(replica, schemas.len(), budget, progress);
             } else {
                 self.place.operations += 1;
@@ -307,7 +312,7 @@ impl Log {
     fn replay_changes<C: Replica + ?Sized>(
         &self,
         range: std::ops::Range<usize>,
-        replica: &mut C,
+        side: &mut Side<C>,
         schemas: &[Arc<Schema>],
         memory: &mut Transaction<'static>,
     ) {
@@ -323,7 +328,10 @@ impl Log {
                 transaction.push(self.change(entry, schema));
             }
             if !transaction.changes().is_empty() {
-                replica.part_mut(part).replay(&transaction);
+                side.classifier.part_mut(part).replay(&transaction);
+                for change in transaction.changes() {
+                    side.stores[index].change(change);
+                }
             }
         }
         *memory = transaction.reuse();
@@ -335,6 +343,7 @@ impl Log {
             id: entry.id,
             priority: entry.priority,
             action: entry.action,
+            cookie: entry.cookie,
             words: &log.words[entry.words..entry.words + schema.rule_words()],
         };
         match entry.kind {

@@ -24,8 +24,13 @@
 //! for good. [`Writer::try_apply`] and [`Writer::try_publish`] return where
 //! [`Writer::apply`] and [`Writer::publish`] would wait.
 //!
-//! A table holds two copies of the engine and the changes that one of them
-//! lacks, at most [`MAX_PENDING`] and the last transaction's.
+//! A [`Guard`] also answers what the rules are at its version: a winner's action
+//! and cookie ([`Guard::action`], [`Guard::cookie`]), a rule by its id
+//! ([`Guard::rule`]), all rules ([`Guard::rules`]).
+//!
+//! A table holds two copies of the engine, of the rules' actions and cookies,
+//! and the changes that one of them lacks, at most [`MAX_PENDING`] and the last
+//! transaction's.
 //!
 //! ```
 //! use classyard::*;
@@ -36,7 +41,7 @@
 //!     Table::build(&RuleSet::new(&schema), &engine, &Limits::default(), &mut NoProgress)?;
 //!
 //! let any = [FieldMatch::Any; 5];
-//! let rule = Rule::new(&schema, RuleId::new(7)?, Priority(1), ActionId(0), &any)?;
+//! let rule = Rule::new(&schema, RuleId::new(7)?, Priority(1), ActionId(3), &any)?;
 //! let mut keys = KeyVec::new(&schema);
 //! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 80, 6])?;
 //!
@@ -51,6 +56,12 @@
 //! let seen = reader.classify_batch(keys.as_slice(), &mut winners, &mut Scratch::new());
 //! assert_eq!(seen, accepted);
 //! assert_eq!(winners[0].rule(), Some(RuleId::new(7)?));
+//!
+//! // An action is read at the version of the lookup: under the same guard.
+//! let guard = reader.pin();
+//! let winner = guard.classify_one(keys.key(0), &mut Scratch::new());
+//! assert_eq!(guard.action(winner), Some(ActionId(3)));
+//! assert_eq!(guard.rule(RuleId::new(7)?), Some(rule));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -129,14 +140,16 @@ use crate::classifier::{Classifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
 use crate::error::BuildError;
 use crate::key::KeySlice;
-use crate::policy::{Policy, PolicyClassifier};
+use crate::policy::{PartId, Policy, PolicyClassifier};
 use crate::rule::Winner;
+use crate::rule_store::RuleStore;
 use crate::ruleset::RuleSet;
 
 mod left_right;
 mod log;
 mod policy;
 mod publish_interval;
+mod read;
 mod relearn;
 mod sync;
 mod writer;
@@ -176,6 +189,32 @@ impl fmt::Display for Version {
 struct Side<C: ?Sized> {
     version: Version,
     classifier: Box<C>,
+    /// Actions and cookies of each part's rules, at the same version.
+    stores: Box<[RuleStore]>,
+}
+
+impl<C: Replica + ?Sized> Side<C> {
+    fn new<'r>(classifier: Box<C>, parts: impl Iterator<Item = &'r RuleSet>) -> Side<C> {
+        Side {
+            version: Version::default(),
+            classifier,
+            stores: parts.map(RuleStore::new).collect(),
+        }
+    }
+
+    /// Bytes of a part: its engine, its rules' actions and cookies.
+    fn part_bytes(&self, part: PartId) -> usize {
+        self.classifier.part(part).stats().bytes() + self.stores[part.index()].bytes()
+    }
+
+    /// Checks the parts' bytes right after the build.
+    fn check_bytes(&self, limits: &Limits) -> Result<(), BuildError> {
+        if limits.bytes == usize::MAX {
+            return Ok(());
+        }
+        let mut parts = (0..self.stores.len()).map(PartId::from_index);
+        parts.try_for_each(|part| limits.check_bytes(self.part_bytes(part)))
+    }
 }
 
 /// Makes readers. May be cloned freely and used on any thread. The table lives
@@ -197,7 +236,8 @@ impl Table {
     /// # Errors
     /// [`BuildError`] when the engine takes no updates, does not serve the
     /// schema, a limit is met or the observer asks to stop. The limit on bytes
-    /// is for each of the two copies.
+    /// is for each of the two copies, actions and cookies
+    /// included.
     pub fn build(
         rules: &RuleSet,
         spec: &EngineSpec,
@@ -205,35 +245,44 @@ impl Table {
         progress: &mut dyn Progress,
     ) -> Result<(Writer, Table), BuildError> {
         refuse_static(spec)?;
-        let left = spec.build(rules, limits, progress)?;
-        let right = spec.build(rules, limits, progress)?;
-        Table::from_pair(left, right, limits)
+        let side = |progress: &mut dyn Progress| -> Result<_, BuildError> {
+            let classifier = spec.build(rules, limits, progress)?;
+            Ok(Side::new(classifier, std::iter::once(rules)))
+        };
+        let (left, right) = (side(progress)?, side(progress)?);
+        let schemas = vec![Arc::clone(rules.schema())];
+        share(left, right, schemas, rules.len(), limits)
     }
 
-    /// A table around two classifiers that hold the same rules, for engines
-    /// that are not in the registry. From now on the limits are the table's to
-    /// keep.
+    /// A table around two classifiers that were built over these rules, for
+    /// engines that are not in the registry. Actions and cookies come from
+    /// `rules`. From now on the limits are the table's to keep.
     ///
     /// # Errors
-    /// [`BuildError::Static`] when one of them takes no updates.
+    /// [`BuildError::Static`] when one of them takes no updates,
+    /// [`BuildError::TooManyBytes`] when one of them and the actions and cookies
+    /// take more bytes together than the limit.
     ///
     /// # Panics
-    /// When they differ in schema or in the number of rules.
+    /// When they differ from `rules` in the schema, or in which ids there are.
     pub fn from_pair(
         left: Box<dyn Classifier>,
         right: Box<dyn Classifier>,
+        rules: &RuleSet,
         limits: &Limits,
     ) -> Result<(Writer, Table), BuildError> {
         for side in [&left, &right] {
-            if side.dynamic().is_none() {
+            let Some(dynamic) = side.dynamic() else {
                 return Err(BuildError::takes_no_updates(side.engine()));
-            }
+            };
+            assert_eq!(side.schema(), rules.schema(), "two sides, one schema");
+            let same = side.stats().rules == rules.len()
+                && rules.iter().all(|rule| dynamic.contains(rule.id()));
+            assert!(same, "two sides with the same rules");
         }
-        assert_eq!(left.schema(), right.schema(), "two sides, one schema");
-        let rules = left.stats().rules;
-        assert_eq!(rules, right.stats().rules, "two sides with the same rules");
-        let schemas = vec![Arc::clone(left.schema())];
-        Ok(share(left, right, schemas, rules, limits))
+        let side = |classifier| Side::new(classifier, std::iter::once(rules));
+        let schemas = vec![Arc::clone(rules.schema())];
+        share(side(left), side(right), schemas, rules.len(), limits)
     }
 }
 
@@ -243,7 +292,8 @@ impl PolicyTable {
     /// # Errors
     /// [`BuildError`] when the engine takes no updates, does not serve the
     /// schema, a limit is met or the observer asks to stop. The limit on bytes
-    /// is for each part in each of the two copies.
+    /// is for each part in each of the two copies, actions and cookies
+    /// included.
     pub fn build_policy(
         policy: &Policy,
         spec: &EngineSpec,
@@ -251,10 +301,13 @@ impl PolicyTable {
         progress: &mut dyn Progress,
     ) -> Result<(PolicyWriter, PolicyTable), BuildError> {
         refuse_static(spec)?;
-        let left = Box::new(policy.build(spec, limits, progress)?);
-        let right = Box::new(policy.build(spec, limits, progress)?);
+        let side = |progress: &mut dyn Progress| -> Result<_, BuildError> {
+            let classifier = policy.build(spec, limits, progress)?;
+            Ok(Side::new(Box::new(classifier), policy.parts().iter()))
+        };
+        let (left, right) = (side(progress)?, side(progress)?);
         let schemas = policy.schemas().map(Arc::clone).collect();
-        Ok(share(left, right, schemas, policy.len(), limits))
+        share(left, right, schemas, policy.len(), limits)
     }
 }
 
@@ -266,19 +319,17 @@ fn refuse_static(spec: &EngineSpec) -> Result<(), BuildError> {
 }
 
 fn share<C: Replica + ?Sized>(
-    left: Box<C>,
-    right: Box<C>,
+    left: Side<C>,
+    right: Side<C>,
     schemas: Vec<Arc<crate::schema::Schema>>,
     rules: usize,
     limits: &Limits,
-) -> (Writer<C>, Table<C>) {
-    let side = |classifier| Side {
-        version: Version::default(),
-        classifier,
-    };
-    let (writer, sides) = Sides::share(side(left), side(right));
+) -> Result<(Writer<C>, Table<C>), BuildError> {
+    left.check_bytes(limits)?;
+    right.check_bytes(limits)?;
+    let (writer, sides) = Sides::share(left, right);
     let writer = Writer::new(writer, schemas, rules, limits);
-    (writer, Table { sides })
+    Ok((writer, Table { sides }))
 }
 
 impl<C: Replica + ?Sized> Table<C> {
@@ -364,7 +415,8 @@ impl<C: Replica + ?Sized> fmt::Debug for Reader<C> {
     }
 }
 
-/// A table as it was when it was pinned: a classifier and its version.
+/// A table as it was when it was pinned: a classifier, its rules and its
+/// version.
 pub struct Guard<'a, C: Replica + ?Sized = dyn Classifier> {
     side: left_right::Guard<'a, Side<C>>,
     table: PhantomData<&'a C>,

@@ -381,6 +381,13 @@ impl DynamicClassifier for Fragile {
         self.rules.contains(&id)
     }
 
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        self.contains(id).then(|| {
+            words.extend_from_slice(rule(0).view().words());
+            Priority(1)
+        })
+    }
+
     fn check(&self, _: &Transaction<'_>) -> Result<(), UpdateError> {
         Ok(())
     }
@@ -421,8 +428,13 @@ impl DynamicClassifier for Fragile {
 #[test]
 fn an_engine_that_panics_poisons_the_writer_and_no_reader() {
     let limits = Limits::default();
-    let (mut writer, table) =
-        Table::from_pair(Fragile::boxed(true), Fragile::boxed(true), &limits).unwrap();
+    let (mut writer, table) = Table::from_pair(
+        Fragile::boxed(true),
+        Fragile::boxed(true),
+        &rules(0..0),
+        &limits,
+    )
+    .unwrap();
     let mut reader = table.reader();
     insert(&mut writer, 20).unwrap();
     let panicked = catch_unwind(AssertUnwindSafe(|| insert(&mut writer, 13)));
@@ -446,7 +458,8 @@ fn an_engine_that_panics_poisons_the_writer_and_no_reader() {
 #[test]
 fn static_engines_are_refused() {
     let limits = Limits::default();
-    let built = Table::from_pair(Fragile::boxed(false), Fragile::boxed(false), &limits);
+    let (left, right) = (Fragile::boxed(false), Fragile::boxed(false));
+    let built = Table::from_pair(left, right, &rules(0..0), &limits);
     let error = built.unwrap_err();
     assert_eq!(
         error.to_string(),

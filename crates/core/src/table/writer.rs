@@ -19,7 +19,7 @@ use super::{Side, Table, Version, left_right, sync};
 /// [`Writer::apply`] returns. Where there would be more, the writer waits for
 /// the readers in its way, and [`Writer::try_apply`] does nothing. Room for what
 /// a writer does in 20 ms at 3 million changes a second, several time slices of
-/// a reader that was interrupted in mid-batch; 4 MB of IPv4 rules.
+/// a reader that was interrupted in mid-batch; 5 MB of IPv4 rules.
 pub const MAX_PENDING: usize = 65_536;
 
 /// With a publish interval, a call that brings *n* changes replays at most
@@ -319,8 +319,7 @@ impl<C: Replica + ?Sized> Writer<C> {
         self.poisoned = true;
         let replayed = self.sides.with_standby(|side| {
             for log in logs {
-                let replica = &mut *side.classifier;
-                log.replay(replica, schemas, memory, &mut budget, &mut NoProgress)
+                log.replay(side, schemas, memory, &mut budget, &mut NoProgress)
                     .expect("only an observer stops an operation");
             }
         });
@@ -376,8 +375,8 @@ impl<C: Replica + ?Sized> Writer<C> {
         let (schemas, memory, old) = (&self.schemas, &mut self.memory, &mut self.old);
         self.poisoned = true;
         let replayed = self.sides.with_standby(|side| {
-            let (replica, mut budget) = (&mut *side.classifier, usize::MAX);
-            old.replay(replica, schemas, memory, &mut budget, progress)
+            let mut budget = usize::MAX;
+            old.replay(side, schemas, memory, &mut budget, progress)
         });
         self.poisoned = false;
         self.old.clear(MAX_PENDING);
@@ -470,7 +469,7 @@ impl<C: Replica + ?Sized> Writer<C> {
 
     /// Bytes that a part of the live side holds; what is pending is not in yet.
     pub(super) fn held_bytes(&self, part: PartId) -> usize {
-        self.with_live(|live| live.part(part).stats().bytes())
+        self.sides.with_live(|side| side.part_bytes(part))
     }
 
     /// The number of rules, by everything accepted.
@@ -498,7 +497,8 @@ impl<C: Replica + ?Sized> Writer<C> {
         self.new.len()
     }
 
-    /// Bytes of everything that the writer keeps beside the two sides.
+    /// Bytes of everything that the writer keeps beside the two sides
+    /// ([`Guard::bytes`](super::Guard::bytes) has those).
     #[must_use]
     pub fn log_bytes(&self) -> usize {
         self.old.bytes() + self.new.bytes() + self.overlay.bytes()

@@ -72,18 +72,38 @@ pub(crate) fn random_rule(number: u32, dice: &mut Dice) -> Rule {
         FieldMatch::Any,
     ];
     let priority = Priority(u32::try_from(dice.below(20)).unwrap());
+    let action = random_action(dice);
     Rule::new(
         &Schema::ipv4_5tuple(),
         id(number),
         priority,
-        ActionId(0),
+        action,
         &matches,
     )
     .unwrap()
+    .with_cookie(random_cookie(dice))
 }
 
-/// One of the two markers, for one of two addresses.
-fn marker(which: usize, address: usize) -> Rule {
+/// Any of so many that two are seldom the same.
+pub(crate) fn random_action(dice: &mut Dice) -> ActionId {
+    ActionId(u32::try_from(dice.roll() >> 32).unwrap())
+}
+
+/// None most of the time.
+pub(crate) fn random_cookie(dice: &mut Dice) -> u64 {
+    [0, 0, 0, 1 << 32, dice.roll()][dice.below(5)]
+}
+
+/// The same rule with another action and cookie.
+pub(crate) fn with_other_action(rule: &Rule, dice: &mut Dice) -> Rule {
+    let (rule, action) = (rule.view(), random_action(dice));
+    let (schema, id) = (rule.schema(), rule.id());
+    let other = Rule::new(schema, id, rule.priority(), action, &rule.fields());
+    other.unwrap().with_cookie(random_cookie(dice))
+}
+
+/// One of the two markers, for one of two addresses, with this action.
+fn marker(which: usize, address: usize, action: ActionId) -> Rule {
     let mut matches = [FieldMatch::Any; 5];
     matches[1] = FieldMatch::Exact(MARKED + address as u128);
     let priority = Priority(1000);
@@ -91,7 +111,7 @@ fn marker(which: usize, address: usize) -> Rule {
         &Schema::ipv4_5tuple(),
         id(MARKERS[which]),
         priority,
-        ActionId(0),
+        action,
         &matches,
     )
     .unwrap()
@@ -114,7 +134,7 @@ impl Model {
             .map(|number| (number, random_rule(number, dice)))
             .collect();
         for (which, &number) in MARKERS.iter().enumerate() {
-            rules.insert(number, marker(which, which));
+            rules.insert(number, marker(which, which, ActionId(0)));
         }
         Model {
             rules,
@@ -138,25 +158,31 @@ impl Model {
         }
         for _ in 0..dice.below(6) {
             let number = 2 + u32::try_from(dice.below(self.ids as usize - 2)).unwrap();
-            let rule = random_rule(number, dice);
-            let known = self.rules.contains_key(&number);
-            if known && dice.below(2) == 0 {
-                self.rules.remove(&number);
-                changes.push(Owned::Remove(id(number)));
+            let Some(known) = self.rules.get(&number) else {
+                let rule = random_rule(number, dice);
+                self.rules.insert(number, rule.clone());
+                changes.push(Owned::Insert(rule));
                 continue;
-            }
+            };
+            let rule = match dice.below(4) {
+                0 | 1 => {
+                    self.rules.remove(&number);
+                    changes.push(Owned::Remove(id(number)));
+                    continue;
+                }
+                2 => with_other_action(known, dice),
+                _ => random_rule(number, dice),
+            };
             self.rules.insert(number, rule.clone());
-            changes.push(match known {
-                true => Owned::Modify(rule),
-                false => Owned::Insert(rule),
-            });
+            changes.push(Owned::Modify(rule));
         }
         if let Some(Owned::Remove(first)) = changes.first()
             && first.get() == MARKERS[0]
         {
             self.swapped = 1 - self.swapped;
+            let action = random_action(dice);
             for (which, &number) in MARKERS.iter().enumerate() {
-                let rule = marker(which, which ^ self.swapped);
+                let rule = marker(which, which ^ self.swapped, action);
                 self.rules.insert(number, rule.clone());
                 changes.push(Owned::Insert(rule));
             }
@@ -177,6 +203,51 @@ pub(crate) fn batch(length: usize, dice: &mut Dice) -> KeyVec {
         keys.push(&key).unwrap();
     }
     keys
+}
+
+/// The rules that a guard shows, best first. All ways to ask for them must
+/// agree: ids, of which there are `ids`, and winners of this guard's lookups.
+pub(crate) fn rules_seen(guard: &Guard<'_>, winners: &[Winner], ids: u32) -> Vec<Rule> {
+    let rules: Vec<Rule> = guard.rules().collect();
+    let ranks = rules.iter().map(|rule| rule.view().winner().rank());
+    assert!(ranks.is_sorted(), "best first");
+    assert_eq!(
+        (guard.len(), guard.is_empty()),
+        (rules.len(), rules.is_empty())
+    );
+    let by_id: BTreeMap<u32, &Rule> = (rules.iter())
+        .map(|rule| (rule.view().id().get(), rule))
+        .collect();
+    for number in 0..ids {
+        assert_eq!(guard.rule(id(number)).as_ref(), by_id.get(&number).copied());
+    }
+    for &winner in winners {
+        let rule = winner.rule().map(|id| by_id[&id.get()].view());
+        assert_eq!(guard.action(winner), rule.map(|rule| rule.action()));
+        assert_eq!(guard.cookie(winner), rule.map(|rule| rule.cookie()));
+    }
+    rules
+}
+
+/// Rules as a table lists them.
+pub(crate) fn best_first(rules: &BTreeMap<u32, Rule>) -> Vec<Rule> {
+    let mut rules: Vec<Rule> = rules.values().cloned().collect();
+    rules.sort_by_key(|rule| rule.view().winner().rank());
+    rules
+}
+
+/// Makes changes that can be made.
+pub(crate) fn change(rules: &mut BTreeMap<u32, Rule>, changes: &[Owned]) {
+    for change in changes {
+        match change {
+            Owned::Insert(rule) | Owned::Modify(rule) => {
+                rules.insert(rule.view().id().get(), rule.clone());
+            }
+            Owned::Remove(id) => {
+                rules.remove(&id.get());
+            }
+        }
+    }
 }
 
 /// Panics unless a batch's answers show the markers in one of their two orders.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use classyard::{
     BuildError, Classifier, DynamicClassifier, EngineSpec, FieldMatch, KeySlice, Limits,
-    LookupTrace, NoProgress, Progress, Rule, RuleId, RuleSet, Schema, Scratch, Stats, Transaction,
-    UpdateError, Winner,
+    LookupTrace, NoProgress, Priority, Progress, Rule, RuleId, RuleSet, Schema, Scratch, Stats,
+    Transaction, UpdateError, Winner,
 };
 use classyard_workload::kit::Subject;
 use classyard_workload::kit::oracle::{Oracle, OwnedChange, transaction};
@@ -67,10 +67,16 @@ pub(crate) enum Fault {
     ContainsRemoved,
     /// The thirteenth rule of a tuple is lost.
     ThirteenthOfTuple,
+    /// A rule is read back with ranges one value too short.
+    CopyCutsRanges,
+    /// A rule that was modified is read back as it was put in first.
+    CopyIsStale,
+    /// A removed rule can still be read back.
+    CopyFindsRemoved,
 }
 
 /// All of them.
-pub(crate) const FAULTS: [Fault; 26] = [
+pub(crate) const FAULTS: [Fault; 29] = [
     Fault::SecondBest,
     Fault::HigherIdOnTie,
     Fault::ForgetsRemoval,
@@ -97,6 +103,9 @@ pub(crate) const FAULTS: [Fault; 26] = [
     Fault::CountOffByOne,
     Fault::ContainsRemoved,
     Fault::ThirteenthOfTuple,
+    Fault::CopyCutsRanges,
+    Fault::CopyIsStale,
+    Fault::CopyFindsRemoved,
 ];
 
 impl Fault {
@@ -115,6 +124,8 @@ struct Broken {
     /// What it looks up in.
     inner: Box<dyn Classifier>,
     removed: Vec<RuleId>,
+    /// Each rule as it was when its id was put in first.
+    first: HashMap<RuleId, Arc<Rule>>,
 }
 
 fn linear(rules: &RuleSet) -> Box<dyn Classifier> {
@@ -156,6 +167,9 @@ impl Broken {
             oracle,
             inner: linear(&kept),
             removed: Vec::new(),
+            first: (rules.iter())
+                .map(|rule| (rule.id(), Arc::new(rule.to_rule())))
+                .collect(),
         }
     }
 
@@ -221,6 +235,7 @@ impl Broken {
             }
             OwnedChange::Insert(rule) | OwnedChange::Modify(rule) => {
                 let mut rule = Arc::clone(rule);
+                self.first.entry(id).or_insert_with(|| Arc::clone(&rule));
                 if self.fault == Fault::DropsShadowedTwin
                     && self.oracle.rules().any(|other| {
                         let (other, rule) = (other.view(), rule.view());
@@ -393,6 +408,28 @@ impl DynamicClassifier for Broken {
     fn contains(&self, id: RuleId) -> bool {
         let removed = self.fault == Fault::ContainsRemoved && self.removed.contains(&id);
         removed || self.oracle.contains(id)
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let first = self.first.get(&id);
+        let rule = match self.fault {
+            Fault::CopyFindsRemoved => self.oracle.get(id).or(first),
+            Fault::CopyIsStale => self.oracle.get(id).and(first),
+            _ => self.oracle.get(id),
+        }?;
+        let rule = rule.view();
+        words.extend_from_slice(rule.words());
+        if self.fault == Fault::CopyCutsRanges {
+            let schema = rule.schema();
+            let start = words.len() - schema.high_words();
+            for range in schema.range_fields() {
+                let (low, high) = rule.ends(range.field);
+                if low < high {
+                    range.high.set(&mut words[start..], high - 1);
+                }
+            }
+        }
+        Some(rule.priority())
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

@@ -83,10 +83,11 @@ impl<'a> Forms<'a> {
                 let schema = rule.schema();
                 let priority = priority.unwrap_or(rule.priority());
                 let action = ActionId(rule.action().0.wrapping_add(1));
-                let rule = Rule::new(schema, id, priority, action, &rule.fields())
-                    .expect("a rule's fields make a rule");
+                let other = Rule::new(schema, id, priority, action, &rule.fields())
+                    .expect("a rule's fields make a rule")
+                    .with_cookie(rule.cookie());
                 parts[part.index()]
-                    .push(rule.view())
+                    .push(other.view())
                     .expect("ids are unique in the policy");
             }
         }

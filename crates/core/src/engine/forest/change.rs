@@ -8,7 +8,7 @@ use super::places::Place;
 use super::runs::{MAX_RUN, Run, Runs};
 use super::table::{Bucket, Role, Slot, Table, TableNumber};
 use super::tree::{Forest, Rows};
-use crate::rule::{RuleId, RuleRef, Winner};
+use crate::rule::{Priority, RuleId, RuleRef, Winner};
 
 /// A node with fewer rules becomes a run again.
 const FOLDED: usize = 6;
@@ -265,6 +265,18 @@ impl<const W: usize> Forest<W> {
         let left = Slot::new(left, held.signature()).with_rivals(held.rivals());
         self.tables[table.index()].set(slot, left);
         self.count_down(table, rank);
+    }
+
+    /// Appends a rule's packed words and returns its priority, if it is there.
+    pub(super) fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let Place { table, slot } = self.places.get(id)?;
+        let Bucket::Run(run) = self.tables[table.index()].get(slot).bucket() else {
+            unreachable!("rules are in runs");
+        };
+        let mut row = Vec::with_capacity(self.shape.columns());
+        self.runs.push_row(run, self.rule_in(run, id), &mut row);
+        words.extend(self.shape.unpack(&self.schema, &row));
+        Winner::from_rank(row[0]).priority()
     }
 
     /// Which of a run's rules has that id.

@@ -74,7 +74,7 @@ use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::relearn::{Drift, LookupPlan, Study};
-use crate::rule::{RuleId, Winner};
+use crate::rule::{Priority, RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::simd::Isa;
@@ -313,6 +313,10 @@ impl<const W: usize> DynamicClassifier for ForestEngine<W> {
 
     fn capacity(&self) -> usize {
         self.forest.runs.capacity()
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        self.forest.copy_rule(id, words)
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

@@ -8,7 +8,7 @@ use crate::classifier::{
 };
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
-use crate::rule::{RuleId, RuleRef, Winner};
+use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::Seed;
@@ -185,6 +185,10 @@ impl<const W: usize, P: Placement<W> + 'static> Classifier for TupleEngine<W, P>
 impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngine<W, P> {
     fn contains(&self, id: RuleId) -> bool {
         self.space.contains(id)
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        self.space.copy_rule(id, words)
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

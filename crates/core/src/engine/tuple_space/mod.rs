@@ -45,7 +45,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::engine::splitmix;
-use crate::rule::{RuleId, RuleRef};
+use crate::rule::{Priority, RuleId, RuleRef};
 use crate::schema::Schema;
 use crate::seed::{MapState, Seed};
 
@@ -163,6 +163,16 @@ impl<const W: usize> TupleSpace<W> {
 
     pub(super) fn contains(&self, id: RuleId) -> bool {
         self.ids.contains_key(&id)
+    }
+
+    /// Appends a rule's packed words and returns its priority, if it is there.
+    pub(super) fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let entry = *self.ids.get(&id)?;
+        let rule = self.arena.packed(&self.schema, entry);
+        for part in [rule.value, rule.mask, rule.high] {
+            words.extend_from_slice(part);
+        }
+        self.arena.get(entry).winner().priority()
     }
 
     /// The tables and their masks, in order of their best rules.

@@ -32,8 +32,14 @@ fn telling() -> (Writer, Table, Arc<Mutex<Vec<Told>>>) {
     let told = Arc::clone(&left.told);
     right.told = Arc::clone(&told);
     let limits = Limits::default();
-    let (writer, table) = Table::from_pair(Box::new(left), Box::new(right), &limits).unwrap();
+    let (writer, table) =
+        Table::from_pair(Box::new(left), Box::new(right), &rules(0..0), &limits).unwrap();
     (writer, table, told)
+}
+
+/// A side with an engine that has no rules yet.
+fn side_of(engine: Fragile) -> Side<dyn Classifier> {
+    Side::new(Box::new(engine), std::iter::once(&rules(0..0)))
 }
 
 /// How much was told since the last time.
@@ -295,7 +301,8 @@ fn maintaining_respects_the_interval() {
     let told = Arc::clone(&left.told);
     right.told = Arc::clone(&told);
     let limits = Limits::default();
-    let (mut writer, _) = Table::from_pair(Box::new(left), Box::new(right), &limits).unwrap();
+    let (mut writer, _) =
+        Table::from_pair(Box::new(left), Box::new(right), &rules(0..0), &limits).unwrap();
     let mut clock = Clock::of(&mut writer, INTERVAL);
     let steps = |told: &Mutex<Vec<Told>>| {
         let told = std::mem::take(&mut *told.lock().unwrap()).into_iter();
@@ -347,11 +354,17 @@ fn logs_replayed_in_pieces_are_replayed_in_order() {
         let mut engine = Fragile::new(true);
         engine.steps = usize::MAX;
         let told = Arc::clone(&engine.told);
+        let mut side = side_of(engine);
         let mut replay = |log: &mut Log, mut budget: usize| {
-            let engine: &mut dyn Classifier = &mut engine;
             let before = budget;
-            log.replay(engine, &schemas, &mut memory, &mut budget, &mut NoProgress)
-                .unwrap();
+            log.replay(
+                &mut side,
+                &schemas,
+                &mut memory,
+                &mut budget,
+                &mut NoProgress,
+            )
+            .unwrap();
             before - budget
         };
         let change = |log: &mut Log, numbers: std::ops::Range<u32>| {
@@ -419,10 +432,16 @@ fn a_newer_plan_takes_the_place_of_one_that_is_begun() {
         let mut engine = Fragile::new(true);
         engine.steps = 100;
         let told = Arc::clone(&engine.told);
+        let mut side = side_of(engine);
         let mut replay = |log: &mut Log, mut budget: usize| {
-            let engine: &mut dyn Classifier = &mut engine;
-            log.replay(engine, &schemas, &mut memory, &mut budget, &mut NoProgress)
-                .unwrap();
+            log.replay(
+                &mut side,
+                &schemas,
+                &mut memory,
+                &mut budget,
+                &mut NoProgress,
+            )
+            .unwrap();
             std::mem::take(&mut *told.lock().unwrap())
         };
         let insert = |log: &mut Log, number| {

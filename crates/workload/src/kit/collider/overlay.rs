@@ -159,8 +159,9 @@ impl<'a> Overlay<'a> {
         for (part, rule) in self.policy.rule(id) {
             let ActionId(action) = rule.action();
             let action = ActionId(action.wrapping_add(1));
-            let rule = Rule::new(rule.schema(), id, priority, action, &rule.fields());
-            let rule = Arc::new(rule.expect("matches of a rule"));
+            let other = Rule::new(rule.schema(), id, priority, action, &rule.fields());
+            let other = other.expect("matches of a rule");
+            let rule = Arc::new(other.with_cookie(rule.cookie()));
             changes[part.index()].push(OwnedChange::Modify(Arc::clone(&rule)));
             self.replaced[part.index()].insert(id, rule);
         }

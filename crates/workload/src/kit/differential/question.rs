@@ -4,8 +4,8 @@ use std::fmt;
 
 use classyard::key::unpack;
 use classyard::{
-    BuildError, Classifier, KeyVec, LookupTrace, NoProgress, RuleId, Schema, Scratch, UpdateError,
-    Winner,
+    BuildError, Classifier, DynamicClassifier, KeyVec, LookupTrace, NoProgress, RuleId, RuleRef,
+    Schema, Scratch, UpdateError, Winner,
 };
 
 use super::Counters;
@@ -67,7 +67,7 @@ pub enum Question {
         /// The header.
         keys: KeyVec,
     },
-    /// To say which rules it holds.
+    /// To say which rules it holds, and to give them back.
     Held,
 }
 
@@ -211,6 +211,13 @@ pub enum Finding {
         /// Whether it is there.
         expected: bool,
     },
+    /// A rule that is read back is not the one that was put in.
+    ReadBack {
+        /// The rule.
+        id: RuleId,
+        /// What is wrong.
+        what: String,
+    },
     /// A trace contradicts itself or the rules.
     Trace {
         /// The header.
@@ -239,6 +246,7 @@ impl Finding {
             Finding::Build(_) => "build",
             Finding::Count { .. } => "count",
             Finding::Holds { .. } => "holds",
+            Finding::ReadBack { .. } => "read-back",
             Finding::Trace { .. } => "trace",
             Finding::Says(_) => "says",
             Finding::Panic { .. } => "panic",
@@ -273,7 +281,7 @@ impl Finding {
                 escaped,
                 ..
             } => vec![*outcome, *escaped, *best],
-            Finding::Holds { id, .. } => return vec![*id],
+            Finding::Holds { id, .. } | Finding::ReadBack { id, .. } => return vec![*id],
             _ => Vec::new(),
         };
         let mut rules: Vec<RuleId> = winners.into_iter().filter_map(Winner::rule).collect();
@@ -345,6 +353,7 @@ impl Finding {
                 };
                 format!("rule {id} is {is}, but is said to be {says}")
             }
+            Finding::ReadBack { id, what } => format!("rule {id} as it is read back: {what}"),
             Finding::Trace { header, what } => {
                 format!("the trace of header ({}): {what}", show(header))
             }
@@ -712,13 +721,42 @@ fn held(
         // Ids beside the ones that are there.
         for id in [id.get().wrapping_add(1), id.get().wrapping_sub(1)] {
             if let Ok(id) = RuleId::new(id)
-                && dynamic.contains(id)
                 && ids.binary_search(&id).is_err()
             {
-                let expected = false;
-                return Err(Finding::Holds { id, expected });
+                if dynamic.contains(id) {
+                    let expected = false;
+                    return Err(Finding::Holds { id, expected });
+                }
+                read_back(dynamic, id, None)?;
             }
         }
+    }
+    let mut rules = oracle.rules();
+    rules.try_for_each(|rule| read_back(dynamic, rule.view().id(), Some(rule.view())))
+}
+
+/// Reads a rule back and compares it with the one that was put in, if there is
+/// one with that id.
+fn read_back(
+    dynamic: &dyn DynamicClassifier,
+    id: RuleId,
+    expected: Option<RuleRef<'_>>,
+) -> Result<(), Finding> {
+    let wrong = |what| Err(Finding::ReadBack { id, what });
+    // What is there before must stay.
+    const BEFORE: u64 = 0x5eed;
+    let mut words = vec![BEFORE];
+    let priority = dynamic.copy_rule(id, &mut words);
+    if words[0] != BEFORE {
+        return wrong("overwrites words that were there before".to_owned());
+    }
+    let (words, wanted) = (&words[1..], expected.map(|rule| rule.priority()));
+    if priority != wanted {
+        return wrong(format!("expected priority {wanted:?}, found {priority:?}"));
+    }
+    let wanted = expected.map_or(&[][..], |rule| rule.words());
+    if words != wanted {
+        return wrong(format!("expected words {wanted:x?}, found {words:x?}"));
     }
     Ok(())
 }

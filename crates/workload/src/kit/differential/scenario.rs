@@ -441,7 +441,7 @@ impl Minimiser<'_> {
                         let (schema, priority, action) =
                             (view.schema(), view.priority(), view.action());
                         if let Ok(wider) = Rule::new(schema, id, priority, action, &matches) {
-                            *rule = Arc::new(wider);
+                            *rule = Arc::new(wider.with_cookie(view.cookie()));
                             changed = true;
                         }
                     }
@@ -473,7 +473,8 @@ fn without_field(scenario: &Scenario, index: usize) -> Option<Scenario> {
             let mut matches = view.fields();
             matches.remove(index);
             let made = Rule::new(&new, view.id(), view.priority(), view.action(), &matches);
-            *rule = Arc::new(made.expect("matches of the same fields"));
+            let made = made.expect("matches of the same fields");
+            *rule = Arc::new(made.with_cookie(view.cookie()));
         }
     });
     match &mut candidate.question {

@@ -126,7 +126,8 @@ impl fmt::Display for Way {
 fn changed(rule: &Rule, id: RuleId, priority: Priority, matches: &[FieldMatch]) -> Arc<Rule> {
     let view = rule.view();
     let changed = Rule::new(view.schema(), id, priority, view.action(), matches);
-    Arc::new(changed.expect("matches of the schema"))
+    let changed = changed.expect("matches of the schema");
+    Arc::new(changed.with_cookie(view.cookie()))
 }
 
 /// A case that an engine got wrong.

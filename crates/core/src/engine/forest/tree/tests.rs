@@ -237,7 +237,9 @@ fn a_live_table_over_a_full_forest_refuses_rules() {
         Box::new(engine(forest))
     };
     let limits = Limits::default();
-    let (mut writer, table) = crate::table::Table::from_pair(side(), side(), &limits).unwrap();
+    let held = rules(forest(5 * 3_200).runs.capacity() - 1);
+    let built = crate::table::Table::from_pair(side(), side(), &held, &limits);
+    let (mut writer, table) = built.unwrap();
     let mut reader = table.reader();
     let pinned = reader.pin();
     let (one, two) = (rule(1_000_000, 0), rule(1_000_001, 1));

@@ -1,0 +1,217 @@
+//! Every engine with updates gives each rule back as it was put in, word for
+//! word, after any updates and reorganisations; and no rule that is not there.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use classyard::*;
+
+mod table_kit;
+
+use table_kit::{Dice, id};
+
+/// Ids are drawn from so many; about half of them are there at a time.
+const IDS: usize = 160;
+const ROUNDS: usize = 80;
+
+/// Schemas whose ranges lie in every way: in lanes of 16 bits, beside other
+/// fields, of odd widths, across two words, with one word of upper ends or
+/// several.
+fn schemas() -> Vec<Arc<Schema>> {
+    use MatchKind::{Exact, Prefix, Range, Ternary};
+    let make = |name: &str, fields: &[(u32, MatchKind)]| {
+        let fields = fields.iter().enumerate();
+        let fields = fields.map(|(i, &(width, kind))| Field::new(&format!("f{i}"), width, kind));
+        Schema::new(name, fields.collect()).unwrap()
+    };
+    vec![
+        Schema::ipv4_5tuple(),
+        Schema::ipv6_5tuple(),
+        Schema::openflow15(),
+        make(
+            "lanes",
+            &[(16, Range), (16, Range), (16, Ternary), (16, Range)],
+        ),
+        make(
+            "odd",
+            &[
+                (32, Range),
+                (24, Range),
+                (8, Prefix),
+                (13, Range),
+                (1, Range),
+            ],
+        ),
+        make(
+            "two words",
+            &[(128, Range), (80, Range), (16, Range), (16, Exact)],
+        ),
+        make(
+            "wide",
+            &[
+                (65, Range),
+                (64, Range),
+                (48, Ternary),
+                (128, Prefix),
+                (96, Range),
+            ],
+        ),
+        make("no ranges", &[(128, Ternary), (33, Exact), (40, Prefix)]),
+    ]
+}
+
+fn bits(width: u32, dice: &mut Dice) -> u128 {
+    let both = u128::from(dice.roll()) << 64 | u128::from(dice.roll());
+    both >> (128 - width)
+}
+
+/// A value of few, so that rules share buckets, or of all; beside a border of
+/// 16 bits now and then.
+fn value(width: u32, dice: &mut Dice) -> u128 {
+    let all = bits(width, dice);
+    match dice.below(4) {
+        0 => all,
+        1 if width > 16 => {
+            (all >> 16 << 16).wrapping_sub(u128::from(dice.roll() % 3)) & full(width)
+        }
+        _ => all % 5,
+    }
+}
+
+fn full(width: u32) -> u128 {
+    u128::MAX >> (128 - width)
+}
+
+fn random_match(field: &Field, dice: &mut Dice) -> FieldMatch {
+    let width = field.width();
+    let first = value(width, dice);
+    if dice.below(5) == 0 {
+        return FieldMatch::Any;
+    }
+    match field.kind() {
+        MatchKind::Exact => FieldMatch::Exact(first),
+        MatchKind::Prefix => FieldMatch::Prefix {
+            value: first,
+            length: u32::try_from(dice.below(width as usize + 1)).unwrap(),
+        },
+        MatchKind::Range => {
+            let second = match dice.below(3) {
+                0 => first,
+                1 => (first + 1).min(full(width)),
+                _ => value(width, dice),
+            };
+            FieldMatch::Range {
+                low: first.min(second),
+                high: first.max(second),
+            }
+        }
+        MatchKind::Ternary => FieldMatch::Ternary {
+            value: first,
+            mask: bits(width, dice),
+        },
+    }
+}
+
+fn random_rule(schema: &Arc<Schema>, number: u32, dice: &mut Dice) -> Rule {
+    let fields = schema.fields().iter();
+    let matches: Vec<FieldMatch> = fields.map(|field| random_match(field, dice)).collect();
+    let priority = match dice.below(9) {
+        0 => u32::MAX,
+        other => u32::try_from(other).unwrap() - 1,
+    };
+    let priority = Priority(priority);
+    Rule::new(schema, id(number), priority, ActionId(number), &matches).unwrap()
+}
+
+/// Compares all rules that there may be with those that there should be.
+fn check(engine: &dyn Classifier, rules: &BTreeMap<u32, Rule>, what: &str) {
+    let dynamic = engine.dynamic().unwrap();
+    let beyond = [u32::try_from(IDS).unwrap(), RuleId::MAX.get()];
+    for number in (0..u32::try_from(IDS).unwrap()).chain(beyond) {
+        // Words that are there already stay.
+        let mut words = vec![7, 8];
+        let priority = dynamic.copy_rule(id(number), &mut words);
+        let rule = rules.get(&number).map(Rule::view);
+        assert_eq!(
+            priority,
+            rule.map(|rule| rule.priority()),
+            "{what}: rule {number}"
+        );
+        assert_eq!(words[..2], [7, 8], "{what}: rule {number}");
+        let expected = rule.map_or(&[][..], |rule| rule.words());
+        assert_eq!(&words[2..], expected, "{what}: rule {number}");
+    }
+}
+
+fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
+    let mut dice = Dice(seed);
+    let what = format!("{spec} over {}", schema.name());
+    let mut rules: BTreeMap<u32, Rule> = (0..u32::try_from(IDS).unwrap())
+        .step_by(2)
+        .map(|number| (number, random_rule(schema, number, &mut dice)))
+        .collect();
+    let mut set = RuleSet::new(schema);
+    set.extend(rules.values().cloned());
+    let spec = EngineSpec::parse(spec).unwrap();
+    let built = spec.build(&set, &Limits::default(), &mut NoProgress);
+    let mut engine = built.unwrap();
+    check(engine.as_ref(), &rules, &what);
+    for round in 0..ROUNDS {
+        // Few rules now and then, down to none.
+        let removals = [1, 1, 3, 20][round / 20];
+        for _ in 0..1 + dice.below(12) {
+            let number = u32::try_from(dice.below(IDS)).unwrap();
+            let rule = random_rule(schema, number, &mut dice);
+            let mut made = Transaction::new();
+            let known = rules.contains_key(&number);
+            if known && dice.below(1 + removals) > 0 {
+                made.remove(id(number));
+                rules.remove(&number);
+            } else {
+                if known {
+                    made.modify(rule.view());
+                } else {
+                    made.insert(rule.view());
+                }
+                rules.insert(number, rule.clone());
+            }
+            engine.as_dynamic().unwrap().apply(&made).unwrap();
+        }
+        let dynamic = engine.as_dynamic().unwrap();
+        match dice.below(8) {
+            0 => dynamic.rebuild(&mut NoProgress).unwrap(),
+            1 => {
+                if let Some(plan) = dynamic.learn(&mut NoProgress).unwrap() {
+                    assert!(dynamic.adopt(&plan));
+                }
+            }
+            2 => {
+                dynamic.maintain(dice.below(300));
+            }
+            _ => {}
+        }
+        check(engine.as_ref(), &rules, &what);
+    }
+    for number in std::mem::take(&mut rules).into_keys() {
+        let mut made = Transaction::new();
+        made.remove(id(number));
+        engine.as_dynamic().unwrap().apply(&made).unwrap();
+    }
+    check(engine.as_ref(), &rules, &what);
+}
+
+#[test]
+fn rules_are_read_back_as_they_were_put_in() {
+    let dynamic = ENGINES.iter().filter(|engine| engine.dynamic);
+    let mut specs: Vec<&str> = dynamic.map(|engine| engine.name).collect();
+    assert!(
+        specs.contains(&"forest") && specs.contains(&"tss"),
+        "{specs:?}"
+    );
+    specs.extend(["forest:most=2", "forest:without=nests", "tss:ports=off"]);
+    for spec in specs {
+        for (seed, schema) in (1..).zip(schemas()) {
+            run(spec, &schema, seed);
+        }
+    }
+}
