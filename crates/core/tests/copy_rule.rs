@@ -202,8 +202,8 @@ fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
 
 #[test]
 fn rules_are_read_back_as_they_were_put_in() {
-    let dynamic = ENGINES.iter().filter(|engine| engine.dynamic);
-    let mut specs: Vec<&str> = dynamic.map(|engine| engine.name).collect();
+    let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
+    let mut specs: Vec<&str> = dynamic.map(|spec| spec.engine().name).collect();
     assert!(
         specs.contains(&"forest") && specs.contains(&"tss"),
         "{specs:?}"

@@ -21,7 +21,7 @@ const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 3000 };
 const LOOKS: usize = if cfg!(miri) { 10 } else { 1000 };
 
 fn dynamic_engines() -> impl Iterator<Item = EngineSpec> {
-    EngineSpec::all().filter(|spec| spec.engine().dynamic)
+    EngineSpec::all().filter(EngineSpec::is_dynamic)
 }
 
 fn build(rules: &RuleSet, spec: &EngineSpec) -> (Writer, Table) {

@@ -178,7 +178,7 @@ impl Effort {
             Level::Nested => nested,
             Level::SmallRoot(words) => Effort {
                 greedy: Work {
-                    total: words / 4,
+                    total: words / 8,
                     ..root.greedy
                 },
                 words,
@@ -267,7 +267,8 @@ impl<const W: usize> Learner<W> {
             });
         }
         for aim in self.aims.iter().take(effort.starts) {
-            if !plans.is_empty() && model.words >= effort.words {
+            // Half is for making the plans better.
+            if !plans.is_empty() && model.words >= effort.words / 2 {
                 break;
             }
             let masks = (self.greedy).masks(aim, &sample, effort.greedy, &mut model.words);
