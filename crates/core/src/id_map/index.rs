@@ -134,6 +134,20 @@ impl Slots {
     /// The slot of a page. Slots before `from` hold nothing and are passed over.
     #[inline]
     fn find(&self, page: u32, home: usize, from: usize) -> Option<usize> {
+        if self.segments.is_empty() {
+            return None;
+        }
+        // Mostly the page is in its home slot, or that is empty.
+        let first = home.max(from);
+        if first < self.count() {
+            let entry = self.get(first);
+            if entry == EMPTY {
+                return None;
+            }
+            if page_of(entry) == page {
+                return Some(first);
+            }
+        }
         match self.scan(page, home.max(from), self.count()) {
             Scan::Found(slot) => Some(slot),
             Scan::Empty => None,
