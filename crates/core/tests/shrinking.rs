@@ -124,8 +124,10 @@ fn check(spec: &EngineSpec, all: &RuleSet, by: Order, dice: &mut Dice) {
 fn engines_give_memory_back_in_whatever_order_rules_go() {
     let mut dice = Dice(3);
     for spec in EngineSpec::all().filter(EngineSpec::is_dynamic) {
+        // Bytes depend a little on where hashes put rules.
+        let spec = spec.seeded(1);
         // Every removal from a list moves the rules behind it.
-        let count = if spec.to_string() == "linear" {
+        let count = if spec.engine().name == "linear" {
             3000
         } else {
             40_000
@@ -155,7 +157,7 @@ fn adopt_and_finish(writer: &mut Writer, reader: &mut Reader, most: usize) {
 fn work_comes_to_an_end(count: usize) {
     let mut dice = Dice(5);
     let all = rules(&Schema::ipv4_5tuple(), count, &mut dice);
-    let spec = EngineSpec::parse("forest").unwrap();
+    let spec = EngineSpec::parse("forest:seed=1").unwrap();
     let (mut writer, table) =
         Table::build(&all, &spec, &Limits::default(), &mut NoProgress).unwrap();
     let mut reader = table.reader();
