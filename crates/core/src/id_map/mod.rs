@@ -107,7 +107,6 @@ fn ids_of(present: u16) -> impl Iterator<Item = u32> {
     (0..).take(PAGE).filter(move |&id| has(present, id))
 }
 
-#[allow(dead_code)] // not all users need all of it
 impl<V: Copy> IdMap<V> {
     /// An empty map. The seed decides where entries of the index lie: who
     /// chooses ids should not know it.
@@ -143,13 +142,6 @@ impl<V: Copy> IdMap<V> {
     pub(crate) fn get(&self, id: RuleId) -> Option<V> {
         let (at, place) = self.find(id)?;
         Some(self.classes[at.class].value(at.block, place))
-    }
-
-    /// The value of an id, to be changed.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, id: RuleId) -> Option<&mut V> {
-        let (at, place) = self.find(id)?;
-        Some(self.classes[at.class].value_mut(at.block, place))
     }
 
     pub(crate) fn contains(&self, id: RuleId) -> bool {
