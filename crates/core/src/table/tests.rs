@@ -122,7 +122,11 @@ fn many_readers_come_and_go() {
         drop(readers.pop());
         readers.push(table.reader());
     }
-    assert_eq!(table.sides.slot_count(), READERS, "none was made in vain");
+    assert_eq!(
+        table.sides.slot_count(),
+        READERS,
+        "none was made without need"
+    );
     // No two readers share a slot: each is in the way by itself.
     for which in [0, READERS / 2, READERS - 1] {
         writer.synchronize();

@@ -27,7 +27,8 @@ const FEWEST: usize = 8;
 /// tables.
 const SHRUNK: usize = 4;
 
-/// Words of learning in vain that each update pays off: a microsecond or so.
+/// Words of learning without a result that each update pays off: about a
+/// microsecond.
 const PAID_OFF: usize = 2000;
 
 /// Slots looked at with each removal while a bound is stale.

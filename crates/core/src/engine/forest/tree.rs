@@ -61,8 +61,8 @@ pub(super) struct Forest<const W: usize> {
     /// Words that the update at hand may still read to learn; `None` while
     /// building, when plans have bounds of their own alone.
     pub(super) allowance: Option<usize>,
-    /// Words that updates have read in vain, to find masks where there are
-    /// none; while some are not paid off, runs grow instead of being split.
+    /// Words that updates have read to learn and found no mask. While this is
+    /// not 0, runs grow instead of being split; each update lowers it.
     pub(super) debt: usize,
     /// Slots of tables that are gone, to be freed a little at a time.
     pub(super) leftover: Vec<Vec<u64>>,

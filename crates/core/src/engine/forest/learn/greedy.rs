@@ -234,7 +234,7 @@ impl<const W: usize> Greedy<W> {
         let most = (work.step / self.steps.len().clamp(1, STEPS)).clamp(LEAST_SAMPLE, SAMPLE);
         let (scale, sample) = alike(rules, most);
         let steps = self.promising(&sample, spent);
-        let mut search = Search {
+        let mut search = MaskSearch {
             steps: &steps,
             scale,
             counters: Counters::new(sample.len()),
@@ -317,7 +317,7 @@ struct Judged {
 }
 
 /// The search for one mask.
-struct Search<'a> {
+struct MaskSearch<'a> {
     steps: &'a [Step],
     /// Rules that each of the sample stands for.
     scale: f64,
@@ -326,7 +326,7 @@ struct Search<'a> {
     total: usize,
 }
 
-impl Search<'_> {
+impl MaskSearch<'_> {
     /// The mean bucket of a served rule: one with n sampled rules has about
     /// 1 + (n - 1) × scale rules.
     fn size(&self, pairs: u64, rules: usize) -> f64 {
