@@ -28,15 +28,18 @@
 //! No engine starts a thread, reads a clock or an environment variable.
 
 use std::any::{Any, TypeId};
-use std::ops::ControlFlow;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
-use crate::relearn::{Drift, LookupPlan, Study};
+use crate::reoptimise::Reoptimise;
 use crate::rule::{Priority, RuleId, Winner};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
+
+pub use crate::limits::Limits;
+pub use crate::progress::{NoProgress, Progress, report};
 
 /// The number of keys for which batch lookups are tuned, the vector size of
 /// packet processors such as VPP ([TM19] §II.C). Any length is correct.
@@ -114,6 +117,18 @@ pub trait Classifier: Send + Sync {
     /// Counts and sizes.
     fn stats(&self) -> Stats;
 
+    /// Makes lookups pass over a rule from now on. For engines that take no
+    /// updates, below an update buffer: deleting costs a look-up of the id
+    /// instead of a rebuild. The rule's memory stays in use until then.
+    ///
+    /// `Some(false)` when there is no such rule, or it is hidden already;
+    /// `None`, and nothing has changed, when the engine cannot hide rules.
+    /// Engines that take updates remove rules instead.
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        let _ = id;
+        None
+    }
+
     /// The same engine with updates, to read, if it has them.
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
         None
@@ -182,148 +197,14 @@ pub trait DynamicClassifier: Classifier {
         Ok(())
     }
 
-    /// What lookups cost now, against when the engine was fitted to its rules;
-    /// `None` for engines that fit nothing. Takes a fraction of a millisecond:
-    /// ask every thousand updates or so.
-    fn drift(&self) -> Option<Drift> {
+    /// The engine's means to be fitted to its rules again, if it has any.
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
         None
     }
 
-    /// Takes notes on the rules for [learning again](crate::relearn), on a few
-    /// hundred of them with each call; says whether that was the last.
-    fn study(&self, study: &mut Study) -> bool {
-        let _ = study;
-        true
-    }
-
-    /// Takes all notes and learns from them: what one thread does that owns the
-    /// classifier. `None` for engines that do not learn.
-    ///
-    /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
-    fn learn(&self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
-        let mut study = Study::new();
-        while !self.study(&mut study) {}
-        study.learn(progress)
-    }
-
-    /// Begins to arrange the rules as a plan says. That changes no answer; the
-    /// work is done with later updates, some with each, and by
-    /// [`maintain`](Self::maintain). A plan that comes while another is being
-    /// adopted waits until that is done, or until a newer one takes its place.
-    ///
-    /// Returns `false`, and does nothing, with a plan that does not
-    /// [fit](LookupPlan::fits).
-    #[must_use]
-    fn adopt(&mut self, plan: &LookupPlan) -> bool {
-        let _ = plan;
-        false
-    }
-
-    /// Does so many steps of work that is otherwise left to updates, each about
-    /// that of moving a rule; says whether there is more to do. For times in
-    /// which no updates come.
-    fn maintain(&mut self, steps: usize) -> bool {
-        let _ = steps;
-        self.is_unfinished()
-    }
-
-    /// Whether [`maintain`](Self::maintain) has anything to do.
-    fn is_unfinished(&self) -> bool {
-        false
-    }
-}
-
-/// Limits that the caller sets. Meeting one is an error, never a crash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The most rules, at building and after every update.
-    pub rules: usize,
-    /// The most bytes of a built engine, index and rules together. Afterwards
-    /// an engine that holds more takes no transaction that leaves it with more
-    /// rules, so updates overshoot by at most one step of growth.
-    pub bytes: usize,
-}
-
-impl Default for Limits {
-    /// No limit but that of the ids.
-    fn default() -> Limits {
-        Limits {
-            rules: RuleId::MAX.index(),
-            bytes: usize::MAX,
-        }
-    }
-}
-
-impl Limits {
-    /// The same limits, but for rules no more than an engine's capacity.
-    pub(crate) fn within(&self, capacity: usize) -> Limits {
-        Limits {
-            rules: self.rules.min(capacity),
-            ..*self
-        }
-    }
-
-    /// Checks a number of rules to be built.
-    ///
-    /// # Errors
-    /// [`BuildError::TooManyRules`]
-    pub fn check_rules(&self, found: usize) -> Result<(), BuildError> {
-        if found > self.rules {
-            return Err(BuildError::TooManyRules {
-                found,
-                limit: self.rules,
-            });
-        }
-        Ok(())
-    }
-
-    /// Checks a number of bytes that are needed.
-    ///
-    /// # Errors
-    /// [`BuildError::TooManyBytes`]
-    pub fn check_bytes(&self, needed: usize) -> Result<(), BuildError> {
-        if needed > self.bytes {
-            return Err(BuildError::TooManyBytes {
-                needed,
-                limit: self.bytes,
-            });
-        }
-        Ok(())
-    }
-}
-
-/// Told how far long work is; may ask it to stop. Time limits are the
-/// observer's: the library reads no clock.
-pub trait Progress {
-    /// `done` of `total` steps of a stage are behind us. Called now and then,
-    /// not for every step.
-    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()>;
-}
-
-/// Tells nobody and never stops.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoProgress;
-
-impl Progress for NoProgress {
-    fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {
-        ControlFlow::Continue(())
-    }
-}
-
-/// Reports progress and turns a wish to stop into an error.
-///
-/// # Errors
-/// [`BuildError::Stopped`]
-pub fn report(
-    progress: &mut dyn Progress,
-    stage: &'static str,
-    done: usize,
-    total: usize,
-) -> Result<(), BuildError> {
-    match progress.report(stage, done, total) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(BuildError::Stopped { stage, done, total }),
+    /// The same, to install what was computed.
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        None
     }
 }
 
@@ -365,9 +246,9 @@ impl Scratch {
 }
 
 /// Counts and sizes of a built engine.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Stats {
-    /// Rules held.
+    /// Rules held, without hidden ones.
     pub rules: usize,
     /// Tables, tuples, partitions or trees: what a lookup may have to visit.
     pub tables: usize,
@@ -375,8 +256,8 @@ pub struct Stats {
     pub rule_bytes: usize,
     /// Bytes of everything else, spare room included.
     pub index_bytes: usize,
-    /// More that the engine knows about itself, by name.
-    pub details: Vec<(&'static str, String)>,
+    /// More that the engine knows about itself.
+    pub metrics: Vec<Metric>,
 }
 
 impl Stats {
@@ -384,6 +265,98 @@ impl Stats {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.rule_bytes + self.index_bytes
+    }
+
+    /// The value of a metric, if the engine has it.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<MetricValue> {
+        let metric = self.metrics.iter().find(|metric| metric.name == name);
+        Some(metric?.value)
+    }
+}
+
+/// A number that an engine knows about itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Metric {
+    /// What is measured, in lower case.
+    pub name: &'static str,
+    /// How much.
+    pub value: MetricValue,
+}
+
+/// A number and its unit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetricValue {
+    /// A number of things.
+    Count(usize),
+    /// A number of bytes.
+    Bytes(usize),
+    /// A time in nanoseconds.
+    Nanoseconds(f64),
+    /// A mean, or what one thing is to another.
+    Ratio(f64),
+    /// One of a few words.
+    Word(&'static str),
+}
+
+impl Metric {
+    /// A number of things.
+    #[must_use]
+    pub fn count(name: &'static str, count: usize) -> Metric {
+        let value = MetricValue::Count(count);
+        Metric { name, value }
+    }
+
+    /// A number of bytes.
+    #[must_use]
+    pub fn bytes(name: &'static str, bytes: usize) -> Metric {
+        let value = MetricValue::Bytes(bytes);
+        Metric { name, value }
+    }
+
+    /// A time.
+    #[must_use]
+    pub fn nanoseconds(name: &'static str, nanoseconds: f64) -> Metric {
+        let value = MetricValue::Nanoseconds(nanoseconds);
+        Metric { name, value }
+    }
+
+    /// A mean, or what one thing is to another.
+    #[must_use]
+    pub fn ratio(name: &'static str, ratio: f64) -> Metric {
+        let value = MetricValue::Ratio(ratio);
+        Metric { name, value }
+    }
+
+    /// One of a few words.
+    #[must_use]
+    pub fn word(name: &'static str, word: &'static str) -> Metric {
+        let value = MetricValue::Word(word);
+        Metric { name, value }
+    }
+}
+
+impl MetricValue {
+    /// The unit of the number: `B`, `ns`, or nothing.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            MetricValue::Bytes(_) => "B",
+            MetricValue::Nanoseconds(_) => "ns",
+            MetricValue::Count(_) | MetricValue::Ratio(_) | MetricValue::Word(_) => "",
+        }
+    }
+}
+
+impl fmt::Display for MetricValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MetricValue::Count(count) => count.fmt(f),
+            MetricValue::Bytes(bytes) => write!(f, "{bytes} B"),
+            MetricValue::Nanoseconds(nanoseconds) => write!(f, "{nanoseconds:.1} ns"),
+            MetricValue::Ratio(ratio) => write!(f, "{ratio:.2}"),
+            MetricValue::Word(word) => f.write_str(word),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::classifier::Limits;
+use crate::limits::Limits;
 use crate::schema::MatchKind;
 
 /// A list of fields is no schema.

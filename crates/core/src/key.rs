@@ -261,7 +261,7 @@ impl<'a> KeySlice<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::splitmix;
+    use crate::seed::splitmix;
 
     /// Fields that share words with others, and one of two words.
     #[test]

@@ -17,8 +17,8 @@
 //! 6. A [`Table`] lets readers look up on any number of threads while a writer
 //!    makes transactions, without waiting, and read rules and their actions as
 //!    they are at the version of the lookup.
-//! 7. An engine that learns from its rules does so again while they change:
-//!    [`relearn`].
+//! 7. An engine that is fitted to its rules can be fitted again while they
+//!    change: [`reoptimise`].
 //!
 //! ```
 //! use classyard::*;
@@ -51,8 +51,10 @@ pub mod classifier;
 pub mod engine;
 pub mod error;
 pub mod key;
+pub mod limits;
 pub mod policy;
-pub mod relearn;
+pub mod progress;
+pub mod reoptimise;
 pub mod rule;
 pub mod ruleset;
 pub mod schema;
@@ -69,8 +71,7 @@ mod simd;
 mod unwildcard;
 
 pub use classifier::{
-    BATCH, Classifier, DynamicClassifier, Limits, LookupTrace, NoProgress, Probe, Progress,
-    Scratch, Stats,
+    BATCH, Classifier, DynamicClassifier, LookupTrace, Metric, MetricValue, Probe, Scratch, Stats,
 };
 pub use engine::{ENGINES, EngineSpec};
 pub use error::{
@@ -78,8 +79,10 @@ pub use error::{
     TryApplyError, UpdateError,
 };
 pub use key::{KeySlice, KeyVec};
+pub use limits::Limits;
 pub use policy::{Policy, PolicyClassifier, PolicyTrace};
-pub use relearn::{Drift, LookupPlan, Study};
+pub use progress::{NoProgress, Progress};
+pub use reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
 pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};

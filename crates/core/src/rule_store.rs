@@ -130,9 +130,9 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::engine::splitmix;
     use crate::rule::{FieldMatch, Priority, Rule};
     use crate::schema::Schema;
+    use crate::seed::splitmix;
 
     fn rule(id: usize, action: u32, cookie: u64) -> Rule {
         let any = [FieldMatch::Any; 5];

@@ -17,8 +17,6 @@ use std::sync::OnceLock;
 use foldhash::SharedSeed;
 use foldhash::fast::{FoldHasher, SeedableRandomState};
 
-use crate::engine::splitmix;
-
 /// Where an engine's hash functions begin: a number, or the one that this
 /// process drew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +61,16 @@ impl fmt::Display for Seed {
 fn drawn() -> u64 {
     static DRAWN: OnceLock<u64> = OnceLock::new();
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64))
+}
+
+/// The next number of a sequence whose members look random (Steele et al.,
+/// "Fast splittable pseudorandom number generators", 2014).
+pub(crate) fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
 }
 
 /// Hashes the keys of maps whose order of iteration influences nothing, such as

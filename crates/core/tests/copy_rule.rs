@@ -181,12 +181,15 @@ fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
         match dice.below(8) {
             0 => dynamic.rebuild(&mut NoProgress).unwrap(),
             1 => {
-                if let Some(plan) = dynamic.learn(&mut NoProgress).unwrap() {
-                    assert!(dynamic.adopt(&plan));
+                if let Some(engine) = dynamic.reoptimise_mut() {
+                    let plan = engine.snapshot().compute(&mut NoProgress);
+                    assert!(engine.install(&plan.unwrap().unwrap()));
                 }
             }
             2 => {
-                dynamic.maintain(dice.below(300));
+                if let Some(engine) = dynamic.reoptimise_mut() {
+                    engine.step(dice.below(300));
+                }
             }
             _ => {}
         }

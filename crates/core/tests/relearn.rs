@@ -64,6 +64,11 @@ fn headers(count: usize, dice: &mut Dice) -> KeyVec {
     keys
 }
 
+fn drift_of(classifier: &dyn Classifier) -> Drift {
+    let dynamic = classifier.dynamic().unwrap();
+    dynamic.reoptimise().unwrap().drift()
+}
+
 /// A classifier beside the oracle, and the rules that are in.
 struct World {
     subject: Box<dyn Classifier>,
@@ -85,6 +90,15 @@ impl World {
 
     fn engine(&mut self) -> &mut dyn DynamicClassifier {
         self.subject.as_dynamic().unwrap()
+    }
+
+    fn fitted(&mut self) -> &mut dyn Reoptimise {
+        self.engine().reoptimise_mut().unwrap()
+    }
+
+    fn plan(&mut self) -> LookupPlan {
+        let plan = self.fitted().snapshot().compute(&mut NoProgress);
+        plan.unwrap().unwrap()
     }
 
     fn apply(&mut self, change: Owned) {
@@ -140,7 +154,7 @@ impl World {
     fn finish(&mut self) {
         let most = 50 * self.held.len() + 10_000;
         let mut steps = 0;
-        while self.engine().maintain(16) {
+        while self.fitted().step(16) {
             steps += 16;
             assert!(steps < most, "{steps} steps and no end");
         }
@@ -158,11 +172,11 @@ fn learning_at_any_moment_changes_no_answer() {
     ]) {
         for ids in [30, 700] {
             let mut world = World::new(spec, ids, seed);
-            let (mut study, mut plans) = (Study::new(), Vec::new());
+            let (mut snapshot, mut plans) = (Snapshot::new(), Vec::new());
             // Plans of another forest's rules, with other hashes.
             let mut other = World::new("forest:seed=77", 60, seed);
             (0..80).for_each(|_| other.change(2, 20));
-            let foreign = other.engine().learn(&mut NoProgress).unwrap().unwrap();
+            let foreign = other.plan();
             let (mut kind, mut share_out) = (0, 30);
             for _ in 0..6000 {
                 match world.dice.below(400) {
@@ -170,24 +184,24 @@ fn learning_at_any_moment_changes_no_answer() {
                     2..4 => share_out = [5, 30, 60, 95][world.dice.below(4)],
                     // Notes are taken a few at a time, while rules change.
                     4..24 => {
-                        if world.engine().study(&mut study) {
-                            let plan = study.learn(&mut NoProgress).unwrap().unwrap();
-                            plans.push((plan, kind));
-                            study = Study::new();
+                        if world.fitted().look(&mut snapshot) {
+                            let plan = snapshot.compute(&mut NoProgress);
+                            plans.push((plan.unwrap().unwrap(), kind));
+                            snapshot = Snapshot::new();
                         }
                     }
                     24..32 => {
                         let which = world.dice.below(plans.len() + 1);
                         let plan = plans.get(which).map_or(&foreign, |(plan, _)| plan);
-                        mid_way += usize::from(world.engine().is_unfinished());
-                        assert!(world.engine().adopt(plan));
+                        mid_way += usize::from(world.fitted().is_installing());
+                        assert!(world.fitted().install(plan));
                         stale += usize::from(plans.get(which).is_none_or(|p| p.1 != kind));
                         adopted += 1;
                     }
                     32 => world.finish(),
                     33 => {
                         let steps = world.dice.below(50);
-                        world.engine().maintain(steps);
+                        world.fitted().step(steps);
                     }
                     34 => world.engine().rebuild(&mut NoProgress).unwrap(),
                     35..75 => hits += world.check(),
@@ -227,16 +241,16 @@ fn lookups_of_a_set_that_has_grown_cost_as_little_as_when_built() {
         world.held[number as usize] = true;
         world.apply(Owned::Insert(rule));
     }
-    let drift = |world: &World| world.subject.dynamic().unwrap().drift().unwrap();
+    let drift = |world: &World| drift_of(world.subject.as_ref());
     let grown = drift(&world);
     assert!(grown.is_due(), "{grown:?}");
-    let plan = world.engine().learn(&mut NoProgress).unwrap().unwrap();
-    assert!(world.engine().adopt(&plan));
-    assert!(drift(&world).adopting && !drift(&world).is_due());
+    let plan = world.plan();
+    assert!(world.fitted().install(&plan));
+    assert!(drift(&world).installing && !drift(&world).is_due());
     // Updates alone do the work: an eighth as many as there are rules, and
     // those in which slots are made.
     let mut updates = 0;
-    while world.engine().is_unfinished() {
+    while world.fitted().is_installing() {
         world.change(updates % 3, 10);
         updates += 1;
         // While it goes on a lookup costs at most what it does in both.
@@ -253,7 +267,7 @@ fn lookups_of_a_set_that_has_grown_cost_as_little_as_when_built() {
     );
     assert!(adopted.ratio() < 1.05 && !adopted.is_due());
     let built = build("forest", &set);
-    let built = built.dynamic().unwrap().drift().unwrap();
+    let built = drift_of(built.as_ref());
     assert!(
         adopted.now < 1.3 * built.now,
         "{adopted:?}, built {built:?}"
@@ -267,9 +281,9 @@ fn a_plan_of_rules_that_are_all_gone_is_found_out() {
     for _ in 0..6000 {
         world.change(0, 5);
     }
-    let plan = world.engine().learn(&mut NoProgress).unwrap().unwrap();
+    let plan = world.plan();
     world.engine().rebuild(&mut NoProgress).unwrap();
-    let before = world.engine().drift().unwrap();
+    let before = world.fitted().drift();
     // Now all rules are of another kind, which no mask of the plan serves.
     for number in 0..3000 {
         let rule = rule(number, 1, &mut world.dice);
@@ -279,10 +293,10 @@ fn a_plan_of_rules_that_are_all_gone_is_found_out() {
             false => Owned::Insert(rule),
         });
     }
-    assert!(world.engine().adopt(&plan));
+    assert!(world.fitted().install(&plan));
     world.finish();
-    let after = world.engine().drift().unwrap();
-    assert!(after.learned <= before.learned, "{after:?}, {before:?}");
+    let after = world.fitted().drift();
+    assert!(after.fitted <= before.fitted, "{after:?}, {before:?}");
     assert!(after.is_due(), "{after:?}");
     world.check();
 }
@@ -292,13 +306,15 @@ fn a_plan_that_does_not_fit_is_refused() {
     let set = RuleSet::new(&Schema::ipv4_5tuple());
     let mut forest = build("forest", &set);
     let forest = forest.as_dynamic().unwrap();
-    let plan = forest.learn(&mut NoProgress).unwrap().unwrap();
+    let forest = forest.reoptimise_mut().unwrap();
+    let plan = forest.snapshot().compute(&mut NoProgress);
+    let plan = plan.unwrap().unwrap();
     let mut other = build("forest", &RuleSet::new(&Schema::ipv6_5tuple()));
-    assert!(!other.as_dynamic().unwrap().adopt(&plan));
+    let other = other.as_dynamic().unwrap().reoptimise_mut().unwrap();
+    assert!(!other.install(&plan));
     let mut linear = linear(&set);
     let linear = linear.as_dynamic().unwrap();
-    assert!(!linear.adopt(&plan) && linear.drift().is_none());
-    assert!(linear.learn(&mut NoProgress).unwrap().is_none());
+    assert!(linear.reoptimise().is_none() && linear.reoptimise_mut().is_none());
     let built = Table::build(
         &set,
         &EngineSpec::parse("tss").unwrap(),
@@ -336,10 +352,10 @@ fn parts_of_a_policy_learn_on_their_own() {
         let other = if part == v4 { v6 } else { v4 };
         assert!(!writer.adopt(other, &plan) && !direct.adopt(other, &plan));
         assert!(writer.adopt(part, &plan) && direct.adopt(part, &plan));
-        assert!(writer.drift(part).unwrap().adopting);
+        assert!(writer.drift(part).unwrap().installing);
         while writer.maintain(64) {}
         while direct.maintain(64) {}
-        assert!(!reader.drift(part).unwrap().adopting);
+        assert!(!reader.drift(part).unwrap().installing);
     }
     // Both sides have done it all.
     for _ in 0..2 {

@@ -441,7 +441,7 @@ impl World {
                 }
             }
             Step::Maintain => {
-                let adopting = self.writer.drift().is_some_and(|drift| drift.adopting);
+                let adopting = self.writer.drift().is_some_and(|drift| drift.installing);
                 let works = (adopting || self.unseen_work) && !self.is_blocked();
                 if works {
                     self.bring(0, 3);
@@ -452,7 +452,7 @@ impl World {
                     self.brought(3);
                 }
                 let drift = self.writer.drift();
-                let adopting = drift.is_some_and(|drift| drift.adopting);
+                let adopting = drift.is_some_and(|drift| drift.installing);
                 assert_eq!(more, adopting || self.unseen_work);
             }
             Step::Create if self.seats.len() < 4 => {

@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use classyard::{BuildError, EngineSpec, KeyVec, Limits, NoProgress, RuleSet, Scratch, Winner};
+use classyard::{
+    BuildError, EngineSpec, KeyVec, Limits, MetricValue, NoProgress, RuleSet, Scratch, Winner,
+};
 use classyard_workload::generate::{Family, GeneratorConfig, Profile, Recipe, generate};
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 
@@ -118,9 +120,9 @@ fn predicted_probes_are_those_that_lookups_make() {
             .build(rules, &Limits::default(), &mut NoProgress)
             .unwrap();
         let stats = built.stats();
-        let told = |name: &str| {
-            let detail = stats.details.iter().find(|detail| detail.0 == name);
-            detail.unwrap().1.parse::<f64>().unwrap()
+        let told = |name: &str| match stats.metric(name) {
+            Some(MetricValue::Ratio(ratio)) => ratio,
+            other => panic!("{name}: {other:?}"),
         };
         let config = TrafficConfig {
             headers: 5000,

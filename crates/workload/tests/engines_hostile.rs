@@ -146,10 +146,12 @@ fn a_forest_that_learns_again_is_right_and_holds_little_more() {
                 looks += 1;
                 ask(kind.name(), classifier, rules, looks);
                 let engine = classifier.as_dynamic().unwrap();
-                half_way += usize::from(engine.drift().unwrap().adopting);
-                let plan = engine.learn(&mut NoProgress).unwrap().unwrap();
+                let engine = engine.reoptimise_mut().unwrap();
+                half_way += usize::from(engine.drift().installing);
+                let plan = engine.snapshot().compute(&mut NoProgress);
+                let plan = plan.unwrap().unwrap();
                 for plan in before.iter().chain([&plan]) {
-                    assert!(engine.adopt(plan));
+                    assert!(engine.install(plan));
                 }
                 before = Some(plan);
             });

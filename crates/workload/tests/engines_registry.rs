@@ -163,8 +163,9 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
         options: &[],
         dynamic: Engine::takes_updates,
         accepts: Engine::accepts_all,
-        build: |_, rules, limits, progress| {
-            EngineSpec::named("linear")?.build(rules, limits, progress)
+        build: |request| {
+            let linear = EngineSpec::named("linear")?;
+            linear.build(request.rules, request.limits, request.progress)
         },
     }
 }

@@ -15,7 +15,7 @@
 use classyard::policy::PartId;
 use classyard::{
     BATCH, Classifier, DynamicClassifier, EngineSpec, KeyVec, Limits, LookupPlan, NoProgress,
-    Policy, PolicyTrace, Progress, RuleSet, Scratch, Study, Transaction, Winner,
+    Policy, PolicyTrace, Progress, Reoptimise, RuleSet, Scratch, Snapshot, Transaction, Winner,
 };
 use classyard_workload::generate::Family;
 use rand::seq::SliceRandom;
@@ -107,24 +107,22 @@ impl Bench<'_> {
     ) -> Result<Option<RelearnRow>, Failure> {
         let fail = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
         let (grown, mut growing) = self.grow()?;
-        let Some(drift) = dynamic(grown.as_ref()).drift() else {
+        let Some(engine) = dynamic(grown.as_ref()).reoptimise() else {
             return Ok(None);
         };
+        let drift = engine.drift();
         let mut row = RelearnRow {
             set: name.to_owned(),
             size,
             engine: self.engine.to_string(),
             rules: self.rules().len(),
-            counted_first: drift.learned,
+            counted_first: drift.fitted,
             counted_grown: drift.now,
             grown_ns: self.lookups(grown.as_ref()),
             wrong: self.wrong(grown.as_ref()),
             ..RelearnRow::default()
         };
-        let learned = learn(dynamic(grown.as_ref())).map_err(|error| fail(&error))?;
-        let Some(learned) = learned else {
-            return Ok(None);
-        };
+        let learned = learn(engine).map_err(|error| fail(&error))?;
         (row.learn_seconds, row.look_seconds) = (learned.seconds, learned.longest_look);
         let mut adopted = self.adopt(grown, &learned.plan, &mut row)?;
         for repeat in 1..self.plan.update_repeats {
@@ -142,8 +140,7 @@ impl Bench<'_> {
         let mut classifier = adopted.classifier;
         row.adopted_ns = self.lookups(classifier.as_ref());
         row.wrong += self.wrong(classifier.as_ref());
-        let drift = dynamic(classifier.as_ref()).drift();
-        row.counted_adopted = drift.map_or(0.0, |drift| drift.now);
+        row.counted_adopted = fitted(classifier.as_ref()).drift().now;
         let engine = classifier.as_dynamic().expect(DYNAMIC);
         let (rebuilt, seconds) = timed(|| engine.rebuild(&mut NoProgress));
         rebuilt.map_err(|error| fail(&error))?;
@@ -198,17 +195,15 @@ impl Bench<'_> {
         let (mut changes, mut worst_ns) = (Vec::new(), 0.0_f64);
         let mut bytes = classifier.stats().bytes();
         let engine = classifier.as_dynamic().expect(DYNAMIC);
-        let (adopted, seconds) = timed(|| engine.adopt(plan));
+        let engine = engine.reoptimise_mut().expect(FITTED);
+        let (adopted, seconds) = timed(|| engine.install(plan));
         assert!(adopted, "a plan of this engine");
         row.adopt_seconds = match row.adopt_seconds {
             0.0 => seconds,
             before => before.min(seconds),
         };
         let stage = (rules.len() / 64).max(LEAST_STAGE);
-        while dynamic(classifier.as_ref())
-            .drift()
-            .is_some_and(|drift| drift.adopting)
-        {
+        while fitted(classifier.as_ref()).drift().installing {
             if changes.len() > MOST_CHANGES {
                 return Err(Failure::usage(format!(
                     "{}: not adopted after {} changes",
@@ -297,23 +292,23 @@ struct Learned {
     longest_look: f64,
 }
 
-fn learn(engine: &dyn DynamicClassifier) -> Result<Option<Learned>, classyard::BuildError> {
-    let mut study = Study::new();
+fn learn(engine: &dyn Reoptimise) -> Result<Learned, classyard::BuildError> {
+    let mut snapshot = Snapshot::new();
     let (mut longest_look, mut spent) = (0.0_f64, 0.0);
     loop {
-        let (last, seconds) = timed(|| engine.study(&mut study));
+        let (last, seconds) = timed(|| engine.look(&mut snapshot));
         longest_look = longest_look.max(seconds);
         spent += seconds;
         if last {
             break;
         }
     }
-    let (plan, seconds) = timed(|| study.learn(&mut NoProgress));
-    Ok(plan?.map(|plan| Learned {
-        plan,
+    let (plan, seconds) = timed(|| snapshot.compute(&mut NoProgress));
+    Ok(Learned {
+        plan: plan?.expect("the snapshot is complete"),
         seconds: spent + seconds,
         longest_look,
-    }))
+    })
 }
 
 /// Makes a change; returns its nanoseconds.
@@ -327,7 +322,13 @@ fn dynamic(classifier: &dyn Classifier) -> &dyn DynamicClassifier {
     classifier.dynamic().expect(DYNAMIC)
 }
 
+fn fitted(classifier: &dyn Classifier) -> &dyn Reoptimise {
+    dynamic(classifier).reoptimise().expect(FITTED)
+}
+
 const DYNAMIC: &str = "the engine takes updates";
+
+const FITTED: &str = "the engine can be fitted again";
 
 fn keep_lesser(times: &mut [f64], again: &[f64]) {
     for (time, again) in times.iter_mut().zip(again) {

@@ -35,19 +35,16 @@
 use std::sync::Arc;
 
 use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 
-use crate::classifier::{
-    Classifier, DynamicClassifier, Limits, LookupTrace, Probe, Progress, Scratch, Stats,
-};
-use crate::engine::{Engine, EngineSpec, Wraps};
-use crate::error::{BuildError, UpdateError};
-use crate::key::KeySlice;
+use crate::classifier::{LookupTrace, Probe};
+use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::{Engine, Wraps};
+use crate::error::BuildError;
 use crate::packed::PackedRule;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
-use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::MapState;
-use crate::transaction::{Change, Transaction};
 use crate::unwildcard;
 
 /// The registry entry.
@@ -59,32 +56,21 @@ pub(super) const ENGINE: Engine = Engine {
     options: &[],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build,
+    build: build_dynamic::<AnyWidth>,
 };
 
-fn build(
-    _: &EngineSpec,
-    rules: &RuleSet,
-    limits: &Limits,
-    _progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let mut linear = Linear {
-        schema: Arc::clone(rules.schema()),
-        ranks: Vec::with_capacity(rules.len()),
-        words: Vec::with_capacity(rules.len() * rules.schema().rule_words()),
-        by_id: rules
-            .iter()
-            .map(|rule| (rule.id(), rule.winner()))
-            .collect(),
-        limits: *limits,
-    };
-    for index in rules.by_rank() {
-        let rule = rules.rule(index as usize);
-        linear.ranks.push(rule.winner());
-        linear.words.extend_from_slice(rule.words());
-    }
-    limits.check_bytes(linear.stats().bytes())?;
-    Ok(Box::new(linear))
+/// What progress observers are told while building.
+const SORTING: &str = "sorting rules";
+const COPYING: &str = "copying rules";
+
+/// Rules copied between two reports.
+const REPORTED: usize = 1 << 14;
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl DynamicFamily for AnyWidth {
+    type At<const W: usize> = Linear;
 }
 
 /// Rules in a list, best first.
@@ -93,7 +79,6 @@ struct Linear {
     ranks: Vec<Winner>,
     words: Vec<u64>,
     by_id: HashMap<RuleId, Winner, MapState>,
-    limits: Limits,
 }
 
 impl Linear {
@@ -107,75 +92,43 @@ impl Linear {
             .zip(packed)
             .take_while(move |(rank, _)| rank.beats(best))
     }
+}
 
-    fn improve(&self, key: &[u64], best: Winner) -> Winner {
+impl<const W: usize> Algorithm<W> for Linear {
+    type Buffers = ();
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<Linear, BuildError> {
+        let rules = request.rules;
+        let words = rules.schema().rule_words();
+        let row = words * size_of::<u64>() + size_of::<Winner>();
+        request
+            .limits
+            .check_bytes(rules.len().saturating_mul(row))?;
+        let mut linear = Linear {
+            schema: Arc::clone(rules.schema()),
+            ranks: Vec::with_capacity(rules.len()),
+            words: Vec::with_capacity(rules.len() * words),
+            by_id: HashMap::with_capacity_and_hasher(rules.len(), MapState::default()),
+        };
+        request.report(SORTING, 0, rules.len())?;
+        for (done, index) in rules.by_rank().into_iter().enumerate() {
+            if done.is_multiple_of(REPORTED) {
+                request.report(COPYING, done, rules.len())?;
+            }
+            let rule = rules.rule(index as usize);
+            linear.by_id.insert(rule.id(), rule.winner());
+            linear.ranks.push(rule.winner());
+            linear.words.extend_from_slice(rule.words());
+        }
+        Ok(linear)
+    }
+
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
         let first = self.better_than(best).find(|(_, rule)| rule.matches(key));
         first.map_or(best, |(rank, _)| rank)
     }
 
-    /// Bytes held, spare room included.
-    fn held_bytes(&self) -> usize {
-        self.ranks.capacity() * size_of::<Winner>()
-            + self.words.capacity() * size_of::<u64>()
-            + self.by_id.allocation_size()
-    }
-
-    fn insert(&mut self, rule: RuleRef<'_>) {
-        self.by_id.insert(rule.id(), rule.winner());
-        let at = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
-        self.ranks.insert(at, rule.winner());
-        let row = at * self.schema.rule_words();
-        self.words.splice(row..row, rule.words().iter().copied());
-    }
-
-    fn remove(&mut self, id: RuleId) {
-        let rank = self.by_id.remove(&id).expect("checked before");
-        let at = self.ranks.partition_point(|other| other.beats(rank));
-        self.ranks.remove(at);
-        let width = self.schema.rule_words();
-        self.words.drain(at * width..(at + 1) * width);
-        let left = self.ranks.len();
-        if left * 5 < self.ranks.capacity() * 2 {
-            self.ranks.shrink_to(left / 2 * 3);
-            self.words.shrink_to(left / 2 * 3 * width);
-            self.by_id.shrink_to(left / 2 * 3);
-        }
-    }
-}
-
-impl Classifier for Linear {
-    fn engine(&self) -> &'static str {
-        ENGINE.name
-    }
-
-    fn schema(&self) -> &Arc<Schema> {
-        &self.schema
-    }
-
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], _: &mut Scratch) {
-        assert_eq!(
-            keys.width(),
-            self.schema.key_words(),
-            "keys of another schema"
-        );
-        assert_eq!(keys.len(), winners.len(), "one winner for each key");
-        for (key, winner) in keys.iter().zip(winners) {
-            *winner = self.improve(key, *winner);
-        }
-    }
-
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        _: &mut Scratch,
-    ) -> Winner {
-        assert_eq!(
-            key.len(),
-            self.schema.key_words(),
-            "a key of another schema"
-        );
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         for (rank, rule) in self.better_than(best) {
             if rule.matches(key) {
                 unwildcard::confirm(&rule, key, mask);
@@ -186,13 +139,13 @@ impl Classifier for Linear {
         best
     }
 
-    fn trace(&self, key: &[u64]) -> LookupTrace {
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let winner = self.improve(key, Winner::MISS);
         let compared = self.ranks.iter().take_while(|rank| !winner.beats(**rank));
         LookupTrace {
             probes: vec![Probe {
                 table: 0,
-                mask: vec![0; self.schema.key_words()],
+                mask: vec![0; W],
                 rules: self.ranks.len(),
                 compared: compared.filter_map(|rank| rank.rule()).collect(),
                 winner,
@@ -202,28 +155,22 @@ impl Classifier for Linear {
         }
     }
 
-    fn stats(&self) -> Stats {
-        let rule = self.schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
-        let rule_bytes = self.ranks.len() * rule;
-        Stats {
-            rules: self.ranks.len(),
-            tables: 1,
-            rule_bytes,
-            index_bytes: self.held_bytes() - rule_bytes,
-            details: Vec::new(),
-        }
+    fn rules(&self) -> usize {
+        self.ranks.len()
     }
 
-    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
-        Some(self)
+    fn tables(&self) -> usize {
+        1
     }
 
-    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
-        Some(self)
+    fn bytes(&self) -> usize {
+        self.ranks.capacity() * size_of::<Winner>()
+            + self.words.capacity() * size_of::<u64>()
+            + self.by_id.allocation_size()
     }
 }
 
-impl DynamicClassifier for Linear {
+impl<const W: usize> Updates<W> for Linear {
     fn contains(&self, id: RuleId) -> bool {
         self.by_id.contains_key(&id)
     }
@@ -236,26 +183,32 @@ impl DynamicClassifier for Linear {
         rank.priority()
     }
 
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(
-            &self.schema,
-            &self.limits,
-            self.ranks.len(),
-            || self.held_bytes(),
-            |id| self.contains(id),
-        )
+    fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
+        let Entry::Vacant(entry) = self.by_id.entry(rule.id()) else {
+            return false;
+        };
+        entry.insert(rule.winner());
+        let at = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
+        self.ranks.insert(at, rule.winner());
+        let row = at * self.schema.rule_words();
+        self.words.splice(row..row, rule.words().iter().copied());
+        true
     }
 
-    fn replay(&mut self, transaction: &Transaction<'_>) {
-        for change in transaction.changes() {
-            match *change {
-                Change::Insert(rule) => self.insert(rule),
-                Change::Remove(id) => self.remove(id),
-                Change::Modify(rule) => {
-                    self.remove(rule.id());
-                    self.insert(rule);
-                }
-            }
+    fn remove(&mut self, id: RuleId) -> bool {
+        let Some(rank) = self.by_id.remove(&id) else {
+            return false;
+        };
+        let at = self.ranks.partition_point(|other| other.beats(rank));
+        self.ranks.remove(at);
+        let width = self.schema.rule_words();
+        self.words.drain(at * width..(at + 1) * width);
+        let left = self.ranks.len();
+        if left * 5 < self.ranks.capacity() * 2 {
+            self.ranks.shrink_to(left / 2 * 3);
+            self.words.shrink_to(left / 2 * 3 * width);
+            self.by_id.shrink_to(left / 2 * 3);
         }
+        true
     }
 }

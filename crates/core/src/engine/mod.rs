@@ -9,7 +9,8 @@
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
 //!
-//! An engine is a file in this folder and a line in [`ENGINES`]. Conformance
+//! An engine is a file in this folder, written for the [`adapter`], and a line
+//! in [`ENGINES`]. Conformance
 //! and differential tests, fuzzing, benchmarks and the command line walk the
 //! registry, so a new engine is in all of them at once. Tables in documents are
 //! held against it.
@@ -20,10 +21,11 @@
 
 use std::fmt;
 
-use crate::classifier::{Classifier, Limits, Progress};
+use crate::classifier::Classifier;
 use crate::error::{BuildError, Refusal, SpecError};
-use crate::ruleset::RuleSet;
 use crate::schema::Schema;
+
+pub mod adapter;
 
 mod forest;
 mod linear;
@@ -35,6 +37,7 @@ mod tss;
 mod tuple_space;
 mod tuplemerge;
 
+pub use adapter::BuildRequest;
 pub use options::{EngineOption, EngineOptions, OptionKind, OptionValue};
 pub use spec::{EngineSpec, MAX_NESTING};
 
@@ -74,13 +77,9 @@ pub struct Engine {
     pub build: BuildFn,
 }
 
-/// How an engine builds classifiers.
-pub type BuildFn = fn(
-    &EngineSpec,
-    &RuleSet,
-    &Limits,
-    &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError>;
+/// How an engine builds classifiers: [`adapter::build_dynamic`] or
+/// [`adapter::build_static`], or a function of a wrapper's own.
+pub type BuildFn = fn(&mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError>;
 
 /// Which engines an engine wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,14 +139,4 @@ pub(crate) fn dynamic_engines() -> String {
     let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
     let names: Vec<String> = dynamic.map(|spec| spec.to_string()).collect();
     names.join(", ")
-}
-
-/// The next number of a sequence whose members look random (Steele et al.,
-/// "Fast splittable pseudorandom number generators", 2014).
-pub(crate) fn splitmix(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use super::{ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
+use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
 use crate::ruleset::RuleSet;
@@ -236,7 +236,12 @@ impl EngineSpec {
         limits.check_rules(rules.len())?;
         self.available()?;
         self.accepts(rules.schema())?;
-        (self.engine.build)(self, rules, limits, progress)
+        (self.engine.build)(&mut BuildRequest {
+            spec: self,
+            rules,
+            limits,
+            progress,
+        })
     }
 }
 

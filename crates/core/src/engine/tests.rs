@@ -6,12 +6,13 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::classifier::{LookupTrace, NoProgress, Scratch, Stats};
+use crate::classifier::{Limits, LookupTrace, NoProgress, Scratch, Stats};
 use crate::key::KeySlice;
 use crate::policy::Policy;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
+use crate::ruleset::RuleSet;
 use crate::schema::{Field, MatchKind};
-use crate::seed::Seed;
+use crate::seed::{Seed, splitmix};
 use crate::table::{PolicyTable, Table};
 
 /// A list that takes no updates and serves no ternary fields.
@@ -34,13 +35,15 @@ const FROZEN: Engine = Engine {
             }),
         }
     },
-    build: |_, rules, limits, progress| {
-        let list = EngineSpec::named("linear")?.build(rules, limits, progress)?;
-        Ok(Box::new(Frozen(list)))
-    },
+    build: |request| Ok(Box::new(Frozen(linear(request)?))),
 };
 
 struct Frozen(Box<dyn Classifier>);
+
+fn linear(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError> {
+    let linear = EngineSpec::named("linear").expect("it is registered");
+    linear.build(request.rules, request.limits, request.progress)
+}
 
 impl Classifier for Frozen {
     fn engine(&self) -> &'static str {
@@ -95,7 +98,7 @@ const PLAIN: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: |_, rules, limits, progress| EngineSpec::named("linear")?.build(rules, limits, progress),
+    build: linear,
 };
 
 const WRAPPER_OPTIONS: &[EngineOption] = &[
@@ -119,9 +122,9 @@ const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
             let inner = spec.inner().expect("a wrapper has an inner engine");
             inner.accepts(schema)
         },
-        build: |spec, rules, limits, progress| {
-            let inner = spec.inner().expect("a wrapper has an inner engine");
-            inner.build(rules, limits, progress)
+        build: |request| {
+            let inner = request.spec.inner().expect("a wrapper has an inner engine");
+            inner.build(request.rules, request.limits, request.progress)
         },
     }
 }

@@ -32,15 +32,15 @@
 
 use hashbrown::HashMap;
 
-use crate::classifier::{Classifier, Limits, Progress};
+use crate::classifier::Progress;
+use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::tuple_space::{
-    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace, build_for_width,
+    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
 };
-use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
+use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
-use crate::ruleset::RuleSet;
 use crate::schema::{FieldRole, Schema};
-use crate::seed::{MapState, Seed};
+use crate::seed::MapState;
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -58,35 +58,14 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build,
+    build: build_dynamic::<AnyWidth>,
 };
 
-fn build(
-    spec: &EngineSpec,
-    rules: &RuleSet,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let ports = spec.options().choice("ports") == "on";
-    let seed = spec.options().seed("seed");
-    build_for_width!(
-        rules.schema(),
-        build_width(rules, ports, seed, limits, progress)
-    )
-}
+/// The engine at every key width.
+struct AnyWidth;
 
-fn build_width<const W: usize>(
-    rules: &RuleSet,
-    ports: bool,
-    seed: Seed,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let placement = OneTablePerMask::<W> {
-        kept: kept_bits(rules.schema(), ports),
-        by_mask: HashMap::default(),
-    };
-    TupleEngine::build(rules, Form::Private, seed, placement, limits, progress)
+impl DynamicFamily for AnyWidth {
+    type At<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
 }
 
 /// The key bits that may be part of a table's mask.
@@ -108,8 +87,15 @@ struct OneTablePerMask<const W: usize> {
 }
 
 impl<const W: usize> Placement<W> for OneTablePerMask<W> {
-    fn engine(&self) -> &'static str {
-        ENGINE.name
+    fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self) {
+        let options = request.spec.options();
+        let schema = request.schema();
+        let placement = OneTablePerMask {
+            kept: kept_bits(schema, options.choice("ports") == "on"),
+            by_mask: HashMap::default(),
+        };
+        let space = TupleSpace::new(schema, Form::Private, options.seed("seed"));
+        (space, placement)
     }
 
     fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex) {

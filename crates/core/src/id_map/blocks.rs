@@ -6,29 +6,24 @@
 //!
 //! # Data layout
 //! ```text
-//! groups   [ chunk × 64 ] [ chunk × 64 ] …
 //! chunk    headers  | page 32, present 16 | …       6 bytes a block
 //!          values   | value × capacity | …          1024 values
 //! ```
 //! The values of a block that are not present are copies of others and mean
 //! nothing.
 //! Only the first chunk is reallocated as it grows and shrinks, so a map of few
-//! rules is small. There are groups because one array of all chunks would have
-//! to be copied when it grows.
+//! rules is small.
 //!
 //! # Cost
 //! An update copies one block, makes or frees one chunk of at most 1024 values
-//! and headers, and reallocates at most the first chunk (by halves or doubles)
-//! or a group (3 KB). The array of groups has 24 bytes for each 65,536 values.
+//! and headers, and reallocates at most the first chunk and the array of chunks
+//! (by halves or doubles). The array has 48 bytes for each 1024 values.
 //! A chunk that became empty is freed when the one before it is half empty.
 
 use super::work;
 
 /// The binary logarithm of the values in a chunk: 8 KB if they take 8 bytes.
 const CHUNK_BITS: u32 = 10;
-
-/// The binary logarithm of the chunks in a group.
-const GROUP_BITS: u32 = 6;
 
 /// What is known of a block: its page's number, then the bitmap of the page's
 /// ids that are there.
@@ -55,7 +50,7 @@ struct Chunk<V> {
 pub(super) struct Blocks<V> {
     /// The binary logarithm of the capacity.
     bits: u32,
-    groups: Vec<Vec<Chunk<V>>>,
+    chunks: Vec<Chunk<V>>,
     blocks: usize,
 }
 
@@ -71,7 +66,7 @@ impl<V: Copy> Blocks<V> {
     pub(super) fn new(bits: u32) -> Blocks<V> {
         Blocks {
             bits,
-            groups: Vec::new(),
+            chunks: Vec::new(),
             blocks: 0,
         }
     }
@@ -96,18 +91,14 @@ impl<V: Copy> Blocks<V> {
     /// A block's chunk, and its number there.
     #[inline]
     fn find(&self, block: usize) -> (&Chunk<V>, usize) {
-        let chunk = block >> self.chunk_bits();
-        let group = &self.groups[chunk >> GROUP_BITS];
         let at = block & ((1 << self.chunk_bits()) - 1);
-        (&group[chunk % (1 << GROUP_BITS)], at)
+        (&self.chunks[block >> self.chunk_bits()], at)
     }
 
     #[inline]
     fn find_mut(&mut self, block: usize) -> (&mut Chunk<V>, usize) {
-        let chunk = block >> self.chunk_bits();
-        let at = block & ((1 << self.chunk_bits()) - 1);
-        let group = &mut self.groups[chunk >> GROUP_BITS];
-        (&mut group[chunk % (1 << GROUP_BITS)], at)
+        let bits = self.chunk_bits();
+        (&mut self.chunks[block >> bits], block & ((1 << bits) - 1))
     }
 
     /// The page that a block holds.
@@ -173,19 +164,18 @@ impl<V: Copy> Blocks<V> {
         debug_assert_eq!(values.len(), self.capacity());
         let number = self.blocks;
         let chunk = number >> self.chunk_bits();
-        if chunk >> GROUP_BITS == self.groups.len() {
-            self.groups.push(Vec::with_capacity(1));
-        }
-        let room = 1 << self.chunk_bits();
-        let group = &mut self.groups[chunk >> GROUP_BITS];
-        if chunk % (1 << GROUP_BITS) == group.len() {
-            let room = if chunk == 0 { 0 } else { room };
-            group.push(Chunk {
+        if chunk == self.chunks.len() {
+            let room = if chunk == 0 {
+                0
+            } else {
+                1 << self.chunk_bits()
+            };
+            self.chunks.push(Chunk {
                 headers: Vec::with_capacity(room),
                 values: Vec::with_capacity(room << self.bits),
             });
         }
-        let chunk = &mut group[chunk % (1 << GROUP_BITS)];
+        let chunk = &mut self.chunks[chunk];
         chunk.headers.push(Header::new(page, present));
         chunk.values.extend_from_slice(values);
         work::moved(values.len());
@@ -227,7 +217,7 @@ impl<V: Copy> Blocks<V> {
         let bits = self.bits;
         self.blocks -= 1;
         if self.blocks == 0 {
-            self.groups = Vec::new();
+            self.chunks = Vec::new();
             return;
         }
         let (chunk, at) = self.find_mut(self.blocks);
@@ -235,7 +225,7 @@ impl<V: Copy> Blocks<V> {
         chunk.values.truncate(at << bits);
         let used = (self.blocks - 1) >> self.chunk_bits();
         if used == 0 {
-            let chunk = &mut self.groups[0][0];
+            let chunk = &mut self.chunks[0];
             trim(&mut chunk.headers);
             trim(&mut chunk.values);
         }
@@ -247,28 +237,18 @@ impl<V: Copy> Blocks<V> {
 
     /// Frees the empty chunk after the last that is used, if there is one.
     fn drop_spare(&mut self, spare: usize) {
-        let Some(group) = self.groups.get_mut(spare >> GROUP_BITS) else {
-            return;
-        };
-        if group.len() > spare % (1 << GROUP_BITS) {
-            group.pop();
-            trim(group);
-            if group.is_empty() {
-                self.groups.pop();
-                trim(&mut self.groups);
-            }
+        if spare < self.chunks.len() {
+            self.chunks.pop();
+            trim(&mut self.chunks);
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let chunks = self.groups.iter().flatten();
+        let chunks = self.chunks.iter();
         let chunks = chunks.map(|chunk| {
             chunk.headers.capacity() * size_of::<Header>()
                 + chunk.values.capacity() * size_of::<V>()
         });
-        let groups = self.groups.iter().map(Vec::capacity);
-        chunks.sum::<usize>()
-            + groups.sum::<usize>() * size_of::<Chunk<V>>()
-            + self.groups.capacity() * size_of::<Vec<Chunk<V>>>()
+        chunks.sum::<usize>() + self.chunks.capacity() * size_of::<Chunk<V>>()
     }
 }

@@ -35,7 +35,7 @@
 //! pages.
 
 use super::work;
-use crate::engine::splitmix;
+use crate::seed::splitmix;
 
 /// Slots of the old table swept with each update. A table of n slots is swept
 /// after n / 16 updates; it takes at least 3 n / 16 until the next one is due.

@@ -30,7 +30,7 @@
 //! the one that fills a gap), 16 slots of an old index swept, a few clusters of
 //! the index probed, a few pieces of memory of 16 KB made or freed. Nothing
 //! large is copied; only two arrays of descriptors grow as a whole, by 16 bytes
-//! for each 16 KB of the index and by 24 for each 65,536 values.
+//! for each 16 KB of the index and by 48 for each 1024 values.
 
 use std::fmt;
 

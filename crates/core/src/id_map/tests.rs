@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proptest::prelude::*;
 
 use super::*;
-use crate::engine::splitmix;
+use crate::seed::splitmix;
 
 fn id(number: u32) -> RuleId {
     RuleId::new(number).unwrap()

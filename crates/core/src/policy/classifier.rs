@@ -3,7 +3,7 @@
 use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
 use crate::error::{BuildError, PartError, UpdateError};
-use crate::relearn::LookupPlan;
+use crate::reoptimise::LookupPlan;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::transaction::{Change, Transaction};
 
@@ -184,16 +184,17 @@ impl PolicyClassifier {
         Ok(())
     }
 
-    /// Begins to arrange a part's rules as a plan says, which
-    /// [`learn`](DynamicClassifier::learn) of that part has made; returns `false`,
-    /// and does nothing, with a plan that does not fit.
+    /// Begins to arrange a part's rules as a plan says; returns `false`, and does
+    /// nothing, with a plan that does not fit
+    /// ([`install`](crate::reoptimise::Reoptimise::install)).
     ///
     /// # Panics
     /// When there is no such part, or the engine takes no updates.
     #[must_use]
     pub fn adopt(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         let part = self.part_mut(part).as_dynamic();
-        part.expect(STATIC_ENGINE).adopt(plan)
+        let part = part.expect(STATIC_ENGINE).reoptimise_mut();
+        part.is_some_and(|part| part.install(plan))
     }
 
     /// Does so many steps of work in each part that is otherwise left to
@@ -205,7 +206,7 @@ impl PolicyClassifier {
         let mut more = false;
         for part in &mut self.parts {
             let part = part.as_dynamic().expect(STATIC_ENGINE);
-            more |= part.maintain(steps);
+            more |= part.reoptimise_mut().is_some_and(|part| part.step(steps));
         }
         more
     }

@@ -124,7 +124,7 @@ fn an_id_taken_in_another_part_is_taken() {
 #[test]
 fn policies_hold_what_was_accepted_and_nothing_else() {
     let mut state = 11;
-    let mut below = |bound: u64| crate::engine::splitmix(&mut state) % bound;
+    let mut below = |bound: u64| crate::seed::splitmix(&mut state) % bound;
     let mut policy = Policy::dual_stack();
     let mut accepted: Vec<(u32, Vec<usize>)> = Vec::new();
     let mut refused = 0;

@@ -89,19 +89,24 @@ impl Isa {
 
     /// The one of a name among [`NAMES`](Self::NAMES), if this processor has it.
     pub(crate) fn named(name: &str) -> Option<Isa> {
-        Isa::available().find(|isa| name == "auto" || isa.to_string() == name)
+        Isa::available().find(|isa| name == "auto" || isa.name() == name)
     }
-}
 
-impl fmt::Display for Isa {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+    /// Its name among [`NAMES`](Self::NAMES).
+    pub(crate) fn name(self) -> &'static str {
+        match self {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512(_) => "avx512",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2(_) => "avx2",
             Isa::Scalar => "scalar",
-        })
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -329,7 +329,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::splitmix;
+    use crate::seed::splitmix;
 
     #[test]
     fn those_stay_whose_winners_a_table_beats() {

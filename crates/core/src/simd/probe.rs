@@ -403,8 +403,8 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::splitmix;
     use crate::rule::Winner;
+    use crate::seed::splitmix;
     use crate::simd::pending::{Offer, Workspace};
 
     #[test]

@@ -499,7 +499,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::splitmix;
+    use crate::seed::splitmix;
     use crate::simd::pending::{Pending, Workspace};
 
     /// Two words, the second with range lanes; with and without a mask there,

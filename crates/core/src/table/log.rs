@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 use crate::classifier::{Classifier, DynamicClassifier, Progress};
 use crate::error::BuildError;
 use crate::policy::{PartId, PolicyClassifier};
-use crate::relearn::LookupPlan;
+use crate::reoptimise::LookupPlan;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef};
 use crate::schema::Schema;
 use crate::seed::MapState;
@@ -97,7 +97,8 @@ pub(super) enum Operation {
 fn maintain<C: Replica + ?Sized>(replica: &mut C, parts: usize, steps: usize) -> bool {
     let mut more = false;
     for part in (0..parts).map(PartId::from_index) {
-        more |= replica.part_mut(part).maintain(steps);
+        let part = replica.part_mut(part).reoptimise_mut();
+        more |= part.is_some_and(|part| part.step(steps));
     }
     more
 }
@@ -288,7 +289,8 @@ impl Log {
         match operation {
             Operation::Rebuild => outcome = replica.rebuild(progress),
             Operation::Adopt(part, plan) => {
-                let adopted = replica.part_mut(*part).adopt(plan);
+                let part = replica.part_mut(*part).reoptimise_mut();
+                let adopted = part.is_some_and(|part| part.install(plan));
                 assert!(adopted, "the writer has seen that the plan fits");
             }
             Operation::Maintain(steps) => {

@@ -7,7 +7,7 @@
 use crate::classifier::Progress;
 use crate::error::BuildError;
 use crate::policy::{PartId, PolicyClassifier};
-use crate::relearn::{Drift, LookupPlan, Study};
+use crate::reoptimise::{Drift, LookupPlan, Snapshot};
 
 use super::log::{Operation, Replica, dynamic};
 use super::{PolicyWriter, Reader, Writer};
@@ -38,17 +38,26 @@ impl<C: Replica + ?Sized> Writer<C> {
     fn is_unfinished(&self) -> bool {
         let mut parts = (0..self.schemas.len()).map(PartId::from_index);
         self.new.has_operations()
-            || self.with_live(|live| parts.any(|part| dynamic(live, part).is_unfinished()))
+            || self.with_live(|live| {
+                parts.any(|part| {
+                    dynamic(live, part)
+                        .reoptimise()
+                        .is_some_and(crate::reoptimise::Reoptimise::is_installing)
+                })
+            })
     }
 
     fn drift_in(&self, part: PartId) -> Option<Drift> {
-        self.with_live(|live| dynamic(live, part).drift())
+        self.with_live(|live| Some(dynamic(live, part).reoptimise()?.drift()))
     }
 
     /// Has both sides adopt a plan after everything accepted.
     fn adopt_in(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         self.refuse_poisoned();
-        if !self.with_live(|live| plan.fits(live.part(part))) {
+        if !self.with_live(|live| {
+            let live = live.part(part);
+            plan.fits(live.engine(), live.schema())
+        }) {
             return false;
         }
         let operation = Operation::Adopt(part, plan.clone());
@@ -112,9 +121,17 @@ impl<C: Replica + ?Sized> Reader<C> {
         part: PartId,
         progress: &mut dyn Progress,
     ) -> Result<Option<LookupPlan>, BuildError> {
-        let mut study = Study::new();
-        while !dynamic(&*self.pin(), part).study(&mut study) {}
-        study.learn(progress)
+        let mut snapshot = Snapshot::new();
+        loop {
+            let guard = self.pin();
+            let Some(engine) = dynamic(&*guard, part).reoptimise() else {
+                return Ok(None);
+            };
+            if engine.look(&mut snapshot) {
+                break;
+            }
+        }
+        snapshot.compute(progress)
     }
 }
 
@@ -123,7 +140,7 @@ impl Reader {
     /// `None` for engines that fit nothing.
     #[must_use]
     pub fn drift(&mut self) -> Option<Drift> {
-        dynamic(&*self.pin(), PartId::FIRST).drift()
+        Some(dynamic(&*self.pin(), PartId::FIRST).reoptimise()?.drift())
     }
 
     /// Computes a plan fitted to the current rules, on this thread: samples them,
@@ -146,7 +163,7 @@ impl Reader<PolicyClassifier> {
     /// When there is no such part.
     #[must_use]
     pub fn drift(&mut self, part: PartId) -> Option<Drift> {
-        dynamic(&*self.pin(), part).drift()
+        Some(dynamic(&*self.pin(), part).reoptimise()?.drift())
     }
 
     /// Computes a plan fitted to a part's current rules, on this thread; see

@@ -9,6 +9,7 @@ use super::*;
 use crate::classifier::{DynamicClassifier, LookupTrace, NoProgress, Stats};
 use crate::error::{TryApplyError, UpdateError};
 use crate::policy::{PartId, PolicyChange};
+use crate::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
@@ -412,19 +413,37 @@ impl DynamicClassifier for Fragile {
         Ok(())
     }
 
-    fn adopt(&mut self, _: &crate::relearn::LookupPlan) -> bool {
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
+        Some(self)
+    }
+
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        Some(self)
+    }
+}
+
+impl Reoptimise for Fragile {
+    fn drift(&self) -> Drift {
+        unreachable!("not asked for here")
+    }
+
+    fn look(&self, _: &mut Snapshot) -> bool {
+        unreachable!("not asked for here")
+    }
+
+    fn install(&mut self, _: &LookupPlan) -> bool {
         self.told.lock().unwrap().push(Told::Adopt);
         true
     }
 
-    fn maintain(&mut self, steps: usize) -> bool {
+    fn step(&mut self, steps: usize) -> bool {
         let made = steps.min(self.steps);
         self.steps -= made;
         self.told.lock().unwrap().push(Told::Maintain(made));
-        self.is_unfinished()
+        self.steps > 0
     }
 
-    fn is_unfinished(&self) -> bool {
+    fn is_installing(&self) -> bool {
         self.steps > 0
     }
 }

@@ -23,7 +23,7 @@ use classyard::{
 use super::differential::{Disagreement, Question, Scenario, minimise};
 use super::oracle::{OwnedChange, transaction};
 use super::random::{Dice, SeededDice};
-use super::{Skip, Subject, guarded, relearn, ring, text};
+use super::{Skip, Subject, guarded, reoptimise, ring, text};
 
 mod overlay;
 mod report;
@@ -482,7 +482,7 @@ impl<'a> Collider<'a> {
             let subject = self.seats[seat].subject;
             for part in self.policy.part_ids() {
                 let classifier = &mut self.seats[seat].parts[part.index()];
-                let learned = guarded(|| relearn(classifier.as_mut(), steps));
+                let learned = guarded(|| reoptimise(classifier.as_mut(), steps));
                 let message = match learned {
                     Ok(Ok(learned)) => {
                         self.report.counters.relearnings += usize::from(learned);

@@ -219,20 +219,17 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Has a classifier learn again from its rules, and adopt so many steps of that
-/// at once; `false` for classifiers that do not learn.
-fn relearn(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, BuildError> {
-    let Some(dynamic) = classifier.as_dynamic() else {
+/// Fits a classifier to its rules again, and makes so many steps of that at
+/// once; `false` for classifiers that cannot be fitted again.
+fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, BuildError> {
+    let dynamic = classifier.as_dynamic();
+    let Some(engine) = dynamic.and_then(|dynamic| dynamic.reoptimise_mut()) else {
         return Ok(false);
     };
-    let Some(plan) = dynamic.learn(&mut NoProgress)? else {
-        return Ok(false);
-    };
-    assert!(
-        plan.fits(dynamic) && dynamic.adopt(&plan),
-        "the engine does not take its own plan"
-    );
-    dynamic.maintain(steps);
+    let plan = engine.snapshot().compute(&mut NoProgress)?;
+    let plan = plan.expect("the snapshot is complete");
+    assert!(engine.install(&plan), "the engine refuses its own plan");
+    engine.step(steps);
     Ok(true)
 }
 

@@ -147,19 +147,13 @@ impl<const W: usize> Forest<W> {
     }
 
     /// Whether a plan is being adopted, for people.
-    pub(super) fn adopting(&self) -> String {
-        let Some(adoption) = &self.adoption else {
-            return "no".to_owned();
-        };
-        match adoption.stage {
-            Stage::Making { .. } => "making slots".to_owned(),
-            Stage::Moving { entry } => {
-                let entries = self.places.entries().max(1);
-                let share = entry.min(entries) * 100 / entries;
-                format!("{share} % of the rules looked at")
-            }
-            Stage::Marking { .. } => "marking rivals".to_owned(),
-            Stage::Measuring { .. } => "measuring".to_owned(),
+    pub(super) fn adopting(&self) -> &'static str {
+        match self.adoption.as_ref().map(|adoption| &adoption.stage) {
+            None => "installed",
+            Some(Stage::Making { .. }) => "making slots",
+            Some(Stage::Moving { .. }) => "moving rules",
+            Some(Stage::Marking { .. }) => "marking conflicts",
+            Some(Stage::Measuring { .. }) => "measuring",
         }
     }
 
@@ -337,10 +331,10 @@ mod tests {
     use super::super::tree::Settings;
     use super::*;
     use crate::classifier::NoProgress;
-    use crate::engine::splitmix;
     use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
     use crate::ruleset::RuleSet;
     use crate::schema::Schema;
+    use crate::seed::splitmix;
 
     /// Rules of different sources; their ids have pages of their own.
     fn rules(count: u32) -> RuleSet {

@@ -43,6 +43,7 @@ impl<const W: usize> Forest<W> {
     pub(super) fn insert(&mut self, rule: &RuleRef<'_>) {
         let mut row = Vec::with_capacity(self.shape.columns());
         self.shape.push_row(rule, &mut row);
+        self.changes += 1;
         self.insert_row(&row);
         if self.len() <= SMALL && self.len() > 2 * self.learned.max(LEAST) {
             self.relearn_few();
@@ -238,13 +239,17 @@ impl<const W: usize> Forest<W> {
         bucket
     }
 
-    /// Removes a rule that is there.
-    pub(super) fn remove(&mut self, id: RuleId) {
+    /// Removes a rule; says whether it was there.
+    pub(super) fn remove(&mut self, id: RuleId) -> bool {
         self.make_room();
-        let place = self.places.remove(id).expect("checked before");
+        let Some(place) = self.places.remove(id) else {
+            return false;
+        };
+        self.changes += 1;
         self.take_out(id, place, |_, _, _| {});
         self.tidy();
         self.shrink_if_due();
+        true
     }
 
     /// Takes a rule out of its run; `look` sees it there before.

@@ -16,7 +16,7 @@
 use super::learn::Ends;
 use super::table::{Bucket, TableNumber};
 use super::tree::Forest;
-use crate::relearn::Drift;
+use crate::reoptimise::Drift;
 
 /// Rules looked up.
 pub(super) const SAMPLES: usize = 256;
@@ -49,8 +49,8 @@ impl<const W: usize> Forest<W> {
     pub(super) fn drift(&self) -> Drift {
         Drift {
             now: self.cost_now(),
-            learned: self.cost,
-            adopting: self.adoption.is_some(),
+            fitted: self.cost,
+            installing: self.adoption.is_some(),
         }
     }
 

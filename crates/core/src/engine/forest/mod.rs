@@ -64,21 +64,13 @@
 //!
 //! [`rebuild`]: crate::classifier::DynamicClassifier::rebuild
 
-use std::sync::Arc;
-
-use crate::classifier::{
-    Classifier, DynamicClassifier, Limits, LookupTrace, Progress, Scratch, Stats, report,
-};
-use crate::engine::tuple_space::build_for_width;
-use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
-use crate::error::{BuildError, UpdateError};
-use crate::key::KeySlice;
-use crate::relearn::{Drift, LookupPlan, Study};
-use crate::rule::{Priority, RuleId, Winner};
-use crate::ruleset::RuleSet;
-use crate::schema::Schema;
+use crate::classifier::{LookupTrace, Metric, Progress, report};
+use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::{Engine, EngineOption, Wraps};
+use crate::error::BuildError;
+use crate::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
+use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::simd::Isa;
-use crate::transaction::{Change, Transaction};
 
 mod adopt;
 mod change;
@@ -135,7 +127,7 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build,
+    build: build_dynamic::<AnyWidth>,
 };
 
 /// Why this processor cannot run instructions of that name, if so.
@@ -147,13 +139,16 @@ fn lacks_isa(name: &str) -> Option<String> {
     Some(format!("this processor has {}", available.join(", ")))
 }
 
-fn build(
-    spec: &EngineSpec,
-    rules: &RuleSet,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let options = spec.options();
+/// The engine at every key width.
+struct AnyWidth;
+
+impl DynamicFamily for AnyWidth {
+    type At<const W: usize> = ForestEngine<W>;
+}
+
+/// What the options say.
+fn settings(request: &BuildRequest<'_>) -> (Settings, Means) {
+    let options = request.spec.options();
     let without = Ingredient::named(options.choice("without"));
     let settings = Settings {
         target: options.whole("bucket"),
@@ -178,30 +173,7 @@ fn build(
         comparing: instead(Ingredient::Blocks),
         ahead: without != Some(Ingredient::Prefetch),
     };
-    build_for_width!(
-        rules.schema(),
-        build_width(rules, settings, means, limits, progress)
-    )
-}
-
-fn build_width<const W: usize>(
-    rules: &RuleSet,
-    settings: Settings,
-    means: Means,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let mut forest = Forest::<W>::new(rules.schema(), settings);
-    let row = forest.shape.columns() * size_of::<u64>();
-    limits.check_bytes(rules.len().saturating_mul(row))?;
-    forest.fill(rules.iter(), progress)?;
-    limits.check_bytes(forest.bytes())?;
-    report(progress, "learning masks", rules.len(), rules.len())?;
-    Ok(Box::new(ForestEngine {
-        forest,
-        means,
-        limits: *limits,
-    }))
+    (settings, means)
 }
 
 /// What makes the engine fast, piece by piece. Going without one changes speed,
@@ -245,131 +217,136 @@ impl Ingredient {
     }
 }
 
-/// A forest as a classifier.
+/// A forest as an engine.
 struct ForestEngine<const W: usize> {
     forest: Forest<W>,
     means: Means,
-    limits: Limits,
 }
 
-/// One key as a row.
-fn row<const W: usize>(key: &[u64]) -> &[u64; W] {
-    key.try_into().expect("a key of another schema")
-}
+impl<const W: usize> Algorithm<W> for ForestEngine<W> {
+    type Buffers = Buffers;
 
-impl<const W: usize> Classifier for ForestEngine<W> {
-    fn engine(&self) -> &'static str {
-        ENGINE.name
+    fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
+        let (settings, means) = settings(request);
+        let rules = request.rules;
+        let mut forest = Forest::<W>::new(rules.schema(), settings);
+        let row = forest.shape.columns() * size_of::<u64>();
+        request
+            .limits
+            .check_bytes(rules.len().saturating_mul(row))?;
+        forest.fill(rules.iter(), request.progress)?;
+        request.limits.check_bytes(forest.bytes())?;
+        report(request.progress, "learning masks", rules.len(), rules.len())?;
+        Ok(ForestEngine { forest, means })
     }
 
-    fn schema(&self) -> &Arc<Schema> {
-        &self.forest.schema
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        self.forest.improve(self.means, key, best)
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
-        assert_eq!(keys.len(), winners.len(), "one winner for each key");
-        let mut buffers: Box<Buffers> = scratch.take();
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], buffers: &mut Buffers) {
         self.forest
-            .improve_batch(self.means, keys.rows(), winners, &mut buffers);
-        scratch.put(buffers);
+            .improve_batch(self.means, keys, winners, buffers);
     }
 
-    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
-        self.forest.improve(self.means, row(key), Winner::MISS)
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        self.forest.improve_masked(key, best, mask)
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        _: &mut Scratch,
-    ) -> Winner {
-        assert_eq!(mask.len(), W, "a mask as wide as the key");
-        self.forest.improve_masked(row(key), best, mask)
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        self.forest.trace(key)
     }
 
-    fn trace(&self, key: &[u64]) -> LookupTrace {
-        self.forest.trace(row(key))
+    fn rules(&self) -> usize {
+        self.forest.len()
     }
 
-    fn stats(&self) -> Stats {
-        self.forest.stats(self.means)
+    fn tables(&self) -> usize {
+        self.forest.tables_in_use()
     }
 
-    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
-        Some(self)
+    fn bytes(&self) -> usize {
+        self.forest.bytes()
     }
 
-    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
-        Some(self)
+    fn metrics(&self) -> Vec<Metric> {
+        self.forest.metrics(self.means)
     }
 }
 
-impl<const W: usize> DynamicClassifier for ForestEngine<W> {
-    fn contains(&self, id: RuleId) -> bool {
-        self.forest.contains(id)
-    }
-
+impl<const W: usize> Updates<W> for ForestEngine<W> {
     fn capacity(&self) -> usize {
         self.forest.runs.capacity()
+    }
+
+    fn contains(&self, id: RuleId) -> bool {
+        self.forest.contains(id)
     }
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         self.forest.copy_rule(id, words)
     }
 
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        let checked = transaction.validate(
-            &self.forest.schema,
-            &self.limits.within(self.capacity()),
-            self.forest.len(),
-            || self.forest.bytes(),
-            |id| self.forest.contains(id),
-        );
-        checked.map_err(|error| error.within(&self.limits, ENGINE.name))
+    fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
+        if self.forest.contains(rule.id()) {
+            return false;
+        }
+        self.forest.insert(rule);
+        self.forest.go_on(adopt::STEPS);
+        true
     }
 
-    fn replay(&mut self, transaction: &Transaction<'_>) {
-        for change in transaction.changes() {
-            match change {
-                Change::Insert(rule) => self.forest.insert(rule),
-                Change::Remove(id) => self.forest.remove(*id),
-                Change::Modify(rule) => {
-                    self.forest.remove(rule.id());
-                    self.forest.insert(rule);
-                }
-            }
+    fn remove(&mut self, id: RuleId) -> bool {
+        let removed = self.forest.remove(id);
+        if removed {
             self.forest.go_on(adopt::STEPS);
         }
+        removed
     }
 
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         self.forest.relearn(progress)
     }
 
-    fn drift(&self) -> Option<Drift> {
-        Some(self.forest.drift())
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
+        Some(self)
     }
 
-    fn study(&self, study: &mut Study) -> bool {
-        self.forest.study(study.notes(|| self.forest.notes()))
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        Some(self)
+    }
+}
+
+impl<const W: usize> Reoptimise for ForestEngine<W> {
+    fn drift(&self) -> Drift {
+        self.forest.drift()
     }
 
-    fn adopt(&mut self, plan: &LookupPlan) -> bool {
-        let fits = plan.fits(self);
-        if let Some(plan) = plan.get().filter(|_| fits) {
-            self.forest.adopt(plan);
+    fn look(&self, snapshot: &mut Snapshot) -> bool {
+        let forest = &self.forest;
+        let fresh = || forest.notes();
+        let notes = snapshot.contents(ENGINE.name, &forest.schema, forest.changes, fresh);
+        if forest.study(notes) {
+            return snapshot.complete();
         }
-        fits
+        false
     }
 
-    fn maintain(&mut self, steps: usize) -> bool {
+    fn install(&mut self, plan: &LookupPlan) -> bool {
+        let schema = &self.forest.schema;
+        let Some(root) = plan.get(ENGINE.name, schema) else {
+            return false;
+        };
+        self.forest.adopt(root);
+        true
+    }
+
+    fn step(&mut self, steps: usize) -> bool {
         self.forest.go_on(steps);
-        self.is_unfinished()
+        self.forest.is_unfinished()
     }
 
-    fn is_unfinished(&self) -> bool {
+    fn is_installing(&self) -> bool {
         self.forest.is_unfinished()
     }
 }

@@ -224,10 +224,10 @@ mod tests {
     use super::super::tree::Settings;
     use super::*;
     use crate::classifier::NoProgress;
-    use crate::engine::splitmix;
     use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
     use crate::ruleset::RuleSet;
     use crate::schema::Schema;
+    use crate::seed::splitmix;
 
     /// Prefixes of a few networks, ports now and then.
     fn rules(count: u32) -> RuleSet {

@@ -285,10 +285,10 @@ impl RowShape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::splitmix;
     use crate::key::KeyVec;
     use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
     use crate::schema::{Field, low_ones};
+    use crate::seed::splitmix;
     use crate::simd::Isa;
     use crate::simd::pending::OneKey;
     use crate::simd::probe::Hit;

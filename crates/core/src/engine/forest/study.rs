@@ -16,17 +16,16 @@
 
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
+use std::any::Any;
 use std::sync::Arc;
 
-use super::ENGINE;
 use super::adopt::{PlannedTable, RootPlan};
 use super::learn::{Learner, Level, Outline, serves};
 use super::table::{Bucket, Table};
 use super::tree::{Forest, LEARNING, slots_for};
 use crate::classifier::{Progress, report};
 use crate::error::BuildError;
-use crate::relearn::{self, LookupPlan};
-use crate::schema::Schema;
+use crate::reoptimise::Contents;
 
 /// The most outlines copied.
 const NOTED: usize = 1 << 18;
@@ -38,7 +37,6 @@ const LOOKED_AT: usize = 1 << 9;
 /// Outlines of rules.
 #[derive(Debug)]
 pub(super) struct Notes<const W: usize> {
-    schema: Arc<Schema>,
     learner: Learner<W>,
     secrets: [u64; W],
     outlines: Vec<Outline<W>>,
@@ -53,7 +51,6 @@ pub(super) struct Notes<const W: usize> {
 impl<const W: usize> Forest<W> {
     pub(super) fn notes(&self) -> Notes<W> {
         Notes {
-            schema: Arc::clone(&self.schema),
             learner: self.learner.clone(),
             secrets: self.secrets,
             outlines: Vec::new(),
@@ -65,9 +62,6 @@ impl<const W: usize> Forest<W> {
 
     /// Notes some rules; says whether all have been seen.
     pub(super) fn study(&self, notes: &mut Notes<W>) -> bool {
-        if notes.schema != self.schema {
-            *notes = self.notes();
-        }
         let end = self.places.entries();
         let to = end.min(notes.entry + LOOKED_AT);
         let mut row = Vec::with_capacity(self.shape.columns());
@@ -149,11 +143,14 @@ fn whole(count: f64) -> usize {
     count.max(0.0) as usize
 }
 
-impl<const W: usize> relearn::Notes for Notes<W> {
-    fn learn(&self, progress: &mut dyn Progress) -> Result<LookupPlan, BuildError> {
+impl<const W: usize> Contents for Notes<W> {
+    fn compute(
+        &self,
+        progress: &mut dyn Progress,
+    ) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
         report(progress, LEARNING, 0, self.rules)?;
         let plan = self.plan();
         report(progress, LEARNING, self.rules, self.rules)?;
-        Ok(LookupPlan::new(ENGINE.name, &self.schema, plan))
+        Ok(Arc::new(plan))
     }
 }

@@ -10,11 +10,11 @@ use super::runs::{MAX_RUN, Runs};
 use super::table::{Bucket, Slot, Table, TableNumber};
 use super::tables::Tables;
 use super::{ENGINE, Ingredient, RowShape};
-use crate::classifier::{NoProgress, Progress, Stats, report};
-use crate::engine::splitmix;
+use crate::classifier::{Metric, NoProgress, Progress, report};
 use crate::error::BuildError;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::schema::Schema;
+use crate::seed::splitmix;
 
 /// What decides the shape of a forest.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +64,9 @@ pub(super) struct Forest<const W: usize> {
     /// Words that updates have read to learn and found no mask. While this is
     /// not 0, runs grow instead of being split; each update lowers it.
     pub(super) debt: usize,
+    /// Rules that came and went since the build: the sequence number of
+    /// snapshots.
+    pub(super) changes: u64,
     /// Slots of tables that are gone, to be freed a little at a time.
     pub(super) leftover: Vec<Vec<u64>>,
 }
@@ -135,6 +138,7 @@ impl<const W: usize> Forest<W> {
             effort: 0,
             allowance: None,
             debt: 0,
+            changes: 0,
             leftover: Vec::new(),
         }
     }
@@ -166,11 +170,7 @@ impl<const W: usize> Forest<W> {
     }
 
     /// Counts and sizes.
-    pub(super) fn stats(&self, means: Means) -> Stats {
-        let rule = self.shape.columns() * size_of::<u64>();
-        let rule_bytes = self.len() * rule;
-        let root: Vec<TableNumber> = self.chain(self.root).collect();
-        let in_root: usize = root.len();
+    pub(super) fn metrics(&self, means: Means) -> Vec<Metric> {
         let drift = self.drift();
         let lengths = self.tables.iter().flat_map(Table::slots);
         let runs = lengths.filter_map(|slot| match slot.bucket() {
@@ -180,34 +180,22 @@ impl<const W: usize> Forest<W> {
         let (count, longest) = runs.fold((0, 0), |(count, longest), len| {
             (count + 1, longest.max(len))
         });
-        Stats {
-            rules: self.len(),
-            tables: self.tables_in_use(),
-            rule_bytes,
-            index_bytes: self.bytes().saturating_sub(rule_bytes),
-            details: vec![
-                ("tables of the root", in_root.to_string()),
-                ("runs", count.to_string()),
-                ("rules in the longest run", longest.to_string()),
-                ("words in freed runs", self.runs.free_words().to_string()),
-                ("instructions", means.comparing.to_string()),
-                ("predicted cost", format!("{:.1} ns", self.predicted.time)),
-                ("predicted probes", format!("{:.2}", self.predicted.probes)),
-                (
-                    "predicted compares",
-                    format!("{:.2}", self.predicted.compares),
-                ),
-                (
-                    "counted cost",
-                    format!(
-                        "{:.1}, {:.2} times that when learned",
-                        drift.now,
-                        drift.ratio()
-                    ),
-                ),
-                ("adopting a plan", self.adopting()),
-            ],
-        }
+        vec![
+            Metric::count("tables of the root", self.chain(self.root).count()),
+            Metric::count("runs", count),
+            Metric::count("rules in the longest run", longest),
+            Metric::bytes(
+                "bytes of freed runs",
+                self.runs.free_words() * size_of::<u64>(),
+            ),
+            Metric::word("instructions", means.comparing.name()),
+            Metric::nanoseconds("predicted lookup time", self.predicted.time),
+            Metric::ratio("predicted probes", self.predicted.probes),
+            Metric::ratio("predicted compares", self.predicted.compares),
+            Metric::ratio("lookup cost now", drift.now),
+            Metric::ratio("lookup cost over that when fitted", drift.ratio()),
+            Metric::word("plan", self.adopting()),
+        ]
     }
 
     /// The tables of a node, in the order in which lookups visit them.

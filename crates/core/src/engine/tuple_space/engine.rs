@@ -1,26 +1,20 @@
 //! A tuple space as a classifier; where a rule goes is the [`Placement`]'s
 //! choice.
 
-use std::sync::Arc;
-
-use crate::classifier::{
-    Classifier, DynamicClassifier, Limits, LookupTrace, Progress, Scratch, Stats, report,
-};
-use crate::error::{BuildError, UpdateError};
-use crate::key::KeySlice;
+use crate::classifier::{LookupTrace, Metric, Progress, report};
+use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
+use crate::error::BuildError;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
-use crate::ruleset::RuleSet;
-use crate::schema::Schema;
-use crate::seed::Seed;
-use crate::transaction::{Change, Transaction};
 
 use super::lookup::Buffers;
-use super::{EntryIndex, Form, Renumbered, TupleSpace};
+use super::{EntryIndex, Renumbered, TupleSpace};
 
 /// Chooses tables for rules: what makes one algorithm differ from another.
-pub(in crate::engine) trait Placement<const W: usize>: Send + Sync {
-    /// The engine's registered name.
-    fn engine(&self) -> &'static str;
+pub(in crate::engine) trait Placement<const W: usize>:
+    Sized + Send + Sync + 'static
+{
+    /// Reads the options, and makes the space that they ask for, without rules.
+    fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self);
 
     /// Puts a stored rule into a table, which it may have to make.
     fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex);
@@ -56,7 +50,7 @@ pub(in crate::engine) trait Placement<const W: usize>: Send + Sync {
 
 /// Places rules in the order given.
 pub(in crate::engine) fn place_one_by_one<const W: usize>(
-    placement: &mut (impl Placement<W> + ?Sized),
+    placement: &mut impl Placement<W>,
     space: &mut TupleSpace<W>,
     entries: &[EntryIndex],
     progress: &mut dyn Progress,
@@ -77,112 +71,70 @@ const PLACING: &str = "placing rules in tables";
 pub(in crate::engine) struct TupleEngine<const W: usize, P> {
     space: TupleSpace<W>,
     placement: P,
-    limits: Limits,
 }
 
-impl<const W: usize, P: Placement<W> + 'static> TupleEngine<W, P> {
-    /// Builds over a copy of the rules.
-    pub(in crate::engine) fn build(
-        rules: &RuleSet,
-        form: Form,
-        seed: Seed,
-        placement: P,
-        limits: &Limits,
-        progress: &mut dyn Progress,
-    ) -> Result<Box<dyn Classifier>, BuildError> {
-        let mut engine = TupleEngine {
-            space: TupleSpace::new(rules.schema(), form, seed),
-            placement,
-            limits: *limits,
-        };
-        engine.space.reserve(rules.len());
-        limits.check_bytes(engine.space.bytes())?;
-        let entries: Vec<EntryIndex> = rules.iter().map(|rule| engine.space.store(&rule)).collect();
-        engine
-            .placement
-            .place_all(&mut engine.space, &entries, progress)?;
-        limits.check_bytes(engine.space.bytes())?;
-        report(progress, PLACING, rules.len(), rules.len())?;
-        Ok(Box::new(engine))
-    }
+/// Rules stored between two reports.
+const REPORTED: usize = 1 << 14;
 
-    fn insert(&mut self, rule: &RuleRef<'_>) {
-        let entry = self.space.store(rule);
-        self.placement.place(&mut self.space, entry);
-    }
+/// What progress observers are told while rules are copied.
+const COPYING: &str = "copying rules";
 
-    fn remove(&mut self, id: RuleId) {
-        let table = self.space.remove(id);
-        let mask = *self.space.mask(table);
-        if self.space.drop_if_empty(table) {
-            self.placement.table_dropped(&mask);
+impl<const W: usize, P: Placement<W>> Algorithm<W> for TupleEngine<W, P> {
+    type Buffers = Buffers;
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
+        let rules = request.rules;
+        let (mut space, mut placement) = P::new(request);
+        space.reserve(rules.len());
+        request.limits.check_bytes(space.bytes())?;
+        let mut entries = Vec::with_capacity(rules.len());
+        for (done, rule) in rules.iter().enumerate() {
+            if done.is_multiple_of(REPORTED) {
+                request.report(COPYING, done, rules.len())?;
+            }
+            entries.extend(space.store(&rule));
         }
-        if let Some(numbers) = self.space.compact_if_sparse() {
-            self.placement.tables_renumbered(&numbers);
-        }
-    }
-}
-
-impl<const W: usize, P: Placement<W> + 'static> Classifier for TupleEngine<W, P> {
-    fn engine(&self) -> &'static str {
-        self.placement.engine()
+        placement.place_all(&mut space, &entries, request.progress)?;
+        request.report(PLACING, rules.len(), rules.len())?;
+        Ok(TupleEngine { space, placement })
     }
 
-    fn schema(&self) -> &Arc<Schema> {
-        &self.space.schema
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        self.space.improve(key, best)
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
-        assert_eq!(keys.len(), winners.len(), "one winner for each key");
-        let mut buffers: Box<Buffers> = scratch.take();
-        self.space.improve_batch(keys.rows(), winners, &mut buffers);
-        scratch.put(buffers);
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], buffers: &mut Buffers) {
+        self.space.improve_batch(keys, winners, buffers);
     }
 
-    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
-        self.space.improve(row(key), Winner::MISS)
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        self.space.improve_masked(key, best, mask)
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        _: &mut Scratch,
-    ) -> Winner {
-        assert_eq!(mask.len(), W, "a mask as wide as the key");
-        self.space.improve_masked(row(key), best, mask)
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        self.space.trace(key)
     }
 
-    fn trace(&self, key: &[u64]) -> LookupTrace {
-        self.space.trace(row(key))
+    fn rules(&self) -> usize {
+        self.space.len()
     }
 
-    fn stats(&self) -> Stats {
-        let schema = &self.space.schema;
-        let rule = schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
-        let rule_bytes = self.space.len() * rule;
-        let tables = self.space.tables.iter().filter(|table| table.rules > 0);
-        let largest = tables.map(|table| table.rules).max().unwrap_or(0);
-        Stats {
-            rules: self.space.len(),
-            tables: self.space.table_count(),
-            rule_bytes,
-            index_bytes: self.space.bytes().saturating_sub(rule_bytes),
-            details: vec![("rules in the largest table", largest.to_string())],
-        }
+    fn tables(&self) -> usize {
+        self.space.table_count()
     }
 
-    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
-        Some(self)
+    fn bytes(&self) -> usize {
+        self.space.bytes()
     }
 
-    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
-        Some(self)
+    fn metrics(&self) -> Vec<Metric> {
+        let tables = self.space.tables.iter().map(|table| table.rules);
+        let largest = tables.max().unwrap_or(0);
+        vec![Metric::count("rules in the largest table", largest)]
     }
 }
 
-impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngine<W, P> {
+impl<const W: usize, P: Placement<W>> Updates<W> for TupleEngine<W, P> {
     fn contains(&self, id: RuleId) -> bool {
         self.space.contains(id)
     }
@@ -191,28 +143,30 @@ impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngin
         self.space.copy_rule(id, words)
     }
 
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        transaction.validate(
-            &self.space.schema,
-            &self.limits,
-            self.space.len(),
-            || self.space.bytes(),
-            |id| self.space.contains(id),
-        )
+    fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
+        let Some(entry) = self.space.store(rule) else {
+            return false;
+        };
+        self.placement.place(&mut self.space, entry);
+        true
     }
 
-    fn replay(&mut self, transaction: &Transaction<'_>) {
-        for change in transaction.changes() {
-            match change {
-                Change::Insert(rule) => self.insert(rule),
-                Change::Remove(id) => self.remove(*id),
-                Change::Modify(rule) => {
-                    self.remove(rule.id());
-                    self.insert(rule);
-                }
-            }
+    fn remove(&mut self, id: RuleId) -> bool {
+        let Some(table) = self.space.remove(id) else {
+            return false;
+        };
+        let mask = *self.space.mask(table);
+        if self.space.drop_if_empty(table) {
+            self.placement.table_dropped(&mask);
         }
-        if self.placement.rebuild_is_due(transaction.changes().len()) {
+        if let Some(numbers) = self.space.compact_if_sparse() {
+            self.placement.tables_renumbered(&numbers);
+        }
+        true
+    }
+
+    fn settle(&mut self, changes: usize) {
+        if self.placement.rebuild_is_due(changes) {
             let rebuilt = self.rebuild(&mut crate::classifier::NoProgress);
             rebuilt.expect("only an observer stops a rebuild");
         }
@@ -222,27 +176,3 @@ impl<const W: usize, P: Placement<W> + 'static> DynamicClassifier for TupleEngin
         self.placement.rebuild(&mut self.space, progress)
     }
 }
-
-fn row<const W: usize>(key: &[u64]) -> &[u64; W] {
-    key.try_into().expect("a key of another schema")
-}
-
-/// Calls a builder that is generic over the key width with a schema's width.
-macro_rules! build_for_width {
-    ($schema:expr, $build:ident($($argument:expr),*)) => {
-        match $schema.key_words() {
-            1 => $build::<1>($($argument),*),
-            2 => $build::<2>($($argument),*),
-            3 => $build::<3>($($argument),*),
-            4 => $build::<4>($($argument),*),
-            5 => $build::<5>($($argument),*),
-            6 => $build::<6>($($argument),*),
-            8 => $build::<8>($($argument),*),
-            12 => $build::<12>($($argument),*),
-            16 => $build::<16>($($argument),*),
-            32 => $build::<32>($($argument),*),
-            width => unreachable!("{width} is not one of KEY_WIDTHS"),
-        }
-    };
-}
-pub(in crate::engine) use build_for_width;

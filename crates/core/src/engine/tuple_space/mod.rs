@@ -42,11 +42,11 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, hash_map};
 
-use crate::engine::splitmix;
 use crate::rule::{Priority, RuleId, RuleRef};
 use crate::schema::Schema;
+use crate::seed::splitmix;
 use crate::seed::{MapState, Seed};
 
 mod arena;
@@ -55,7 +55,7 @@ mod lookup;
 mod slots;
 
 pub(super) use arena::EntryIndex;
-pub(super) use engine::{Placement, TupleEngine, build_for_width, place_one_by_one};
+pub(super) use engine::{Placement, TupleEngine, place_one_by_one};
 
 use arena::{Arena, Entry};
 use slots::{Slots, Tag};
@@ -190,11 +190,12 @@ impl<const W: usize> TupleSpace<W> {
         self.arena.get(entry)
     }
 
-    /// Stores a rule, in no table yet.
-    pub(super) fn store(&mut self, rule: &RuleRef<'_>) -> EntryIndex {
-        let entry = self.arena.add(rule);
-        self.ids.insert(rule.id(), entry);
-        entry
+    /// Stores a rule, in no table yet; `None` when its id is there.
+    pub(super) fn store(&mut self, rule: &RuleRef<'_>) -> Option<EntryIndex> {
+        let hash_map::Entry::Vacant(id) = self.ids.entry(rule.id()) else {
+            return None;
+        };
+        Some(*id.insert(self.arena.add(rule)))
     }
 
     /// Makes an empty table.
@@ -293,15 +294,13 @@ impl<const W: usize> TupleSpace<W> {
         number
     }
 
-    /// Removes a rule altogether. Returns the table that it was in.
-    ///
-    /// # Panics
-    /// When no rule has that id.
-    pub(super) fn remove(&mut self, id: RuleId) -> TableNumber {
-        let entry = self.ids.remove(&id).expect("checked before");
+    /// Removes a rule altogether. Returns the table that it was in, `None` when
+    /// no rule has that id.
+    pub(super) fn remove(&mut self, id: RuleId) -> Option<TableNumber> {
+        let entry = self.ids.remove(&id)?;
         let table = self.unlink(entry);
         self.arena.remove(entry);
-        table
+        Some(table)
     }
 
     /// Gives back the memory of rules and tables that are gone, if that is most

@@ -75,17 +75,15 @@
 
 use std::sync::Arc;
 
-use crate::classifier::{Classifier, Limits, Progress};
-use crate::engine::splitmix;
+use crate::classifier::Progress;
+use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::tuple_space::{
-    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace, build_for_width,
-    place_one_by_one,
+    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace, place_one_by_one,
 };
-use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
+use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
-use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, MatchKind, Schema, prefix_mask};
-use crate::seed::Seed;
+use crate::seed::{Seed, splitmix};
 
 mod offline;
 mod selection;
@@ -134,7 +132,7 @@ pub(super) const ONLINE: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: |spec, rules, limits, progress| build(Variant::Online, spec, rules, limits, progress),
+    build: build_dynamic::<AnyWidth>,
 };
 
 /// The registry entry of the offline form.
@@ -146,7 +144,7 @@ pub(super) const OFFLINE: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: |spec, rules, limits, progress| build(Variant::Offline, spec, rules, limits, progress),
+    build: build_dynamic::<AnyWidth>,
 };
 
 /// The registry entry of the form that runs in VPP.
@@ -158,7 +156,7 @@ pub(super) const VPP: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: |spec, rules, limits, progress| build(Variant::Vpp, spec, rules, limits, progress),
+    build: build_dynamic::<AnyWidth>,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,55 +167,23 @@ enum Variant {
 }
 
 impl Variant {
-    fn engine(self) -> &'static Engine {
-        match self {
-            Variant::Online => &ONLINE,
-            Variant::Offline => &OFFLINE,
-            Variant::Vpp => &VPP,
+    /// The variant that is registered under a name.
+    fn named(name: &str) -> Variant {
+        if name == OFFLINE.name {
+            Variant::Offline
+        } else if name == VPP.name {
+            Variant::Vpp
+        } else {
+            Variant::Online
         }
     }
 }
 
-fn build(
-    variant: Variant,
-    spec: &EngineSpec,
-    rules: &RuleSet,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let options = spec.options();
-    let rebuild = options.whole("rebuild");
-    let settings = Settings {
-        variant,
-        limit: options.whole("c"),
-        offline_limit: options.whole("offline-c"),
-        order: options.choice("order"),
-        rebuild_after: (rebuild > 0).then_some(rebuild),
-        seed: options.seed("seed"),
-    };
-    build_for_width!(
-        rules.schema(),
-        build_width(settings, rules, limits, progress)
-    )
-}
+/// The engines at every key width.
+struct AnyWidth;
 
-fn build_width<const W: usize>(
-    settings: Settings,
-    rules: &RuleSet,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let (form, relaxation) = match settings.variant {
-        Variant::Online | Variant::Offline => (Form::Private, Relaxation::Paper),
-        Variant::Vpp => (Form::Shared, Relaxation::Vpp),
-    };
-    let placement = TupleMerge {
-        settings,
-        schema: Arc::clone(rules.schema()),
-        selection: Selection::new(rules.schema(), relaxation),
-        changes: 0,
-    };
-    TupleEngine::<W, _>::build(rules, form, settings.seed, placement, limits, progress)
+impl DynamicFamily for AnyWidth {
+    type At<const W: usize> = TupleEngine<W, TupleMerge>;
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -239,8 +205,29 @@ struct TupleMerge {
 }
 
 impl<const W: usize> Placement<W> for TupleMerge {
-    fn engine(&self) -> &'static str {
-        self.settings.variant.engine().name
+    fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self) {
+        let options = request.spec.options();
+        let rebuild = options.whole("rebuild");
+        let settings = Settings {
+            variant: Variant::named(request.spec.engine().name),
+            limit: options.whole("c"),
+            offline_limit: options.whole("offline-c"),
+            order: options.choice("order"),
+            rebuild_after: (rebuild > 0).then_some(rebuild),
+            seed: options.seed("seed"),
+        };
+        let (form, relaxation) = match settings.variant {
+            Variant::Online | Variant::Offline => (Form::Private, Relaxation::Paper),
+            Variant::Vpp => (Form::Shared, Relaxation::Vpp),
+        };
+        let schema = request.schema();
+        let placement = TupleMerge {
+            settings,
+            schema: Arc::clone(schema),
+            selection: Selection::new(schema, relaxation),
+            changes: 0,
+        };
+        (TupleSpace::new(schema, form, settings.seed), placement)
     }
 
     fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex) {

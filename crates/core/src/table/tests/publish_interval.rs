@@ -422,8 +422,10 @@ fn logs_replayed_in_pieces_are_replayed_in_order() {
 fn a_newer_plan_takes_the_place_of_one_that_is_begun() {
     let engine = EngineSpec::parse("forest").unwrap();
     let built = engine.build(&rules(0..3), &Limits::default(), &mut NoProgress);
-    let learned = built.unwrap().dynamic().unwrap().learn(&mut NoProgress);
-    let plan = learned.unwrap().unwrap();
+    let built = built.unwrap();
+    let forest = built.dynamic().unwrap().reoptimise().unwrap();
+    let plan = forest.snapshot().compute(&mut NoProgress);
+    let plan = plan.unwrap().unwrap();
     let adopt = || Operation::Adopt(PartId::FIRST, plan.clone());
     for first in 0..=7 {
         let mut log = Log::default();
@@ -490,7 +492,7 @@ fn plans_are_replaced_in_a_log_half_replayed() {
             insert(&mut writer, number).unwrap();
         }
         assert_eq!(writer.pending(), 10);
-        assert!(!writer.drift().unwrap().adopting || round > 0);
+        assert!(!writer.drift().unwrap().installing || round > 0);
         clock.pass(&mut writer, INTERVAL);
         assert!(writer.publish_if_due());
         assert_eq!(best(&mut reader, PartId::FIRST), Some(first + 9));
@@ -499,7 +501,7 @@ fn plans_are_replaced_in_a_log_half_replayed() {
     while writer.maintain(1000) {
         clock.pass(&mut writer, INTERVAL);
     }
-    assert!(!writer.drift().unwrap().adopting);
+    assert!(!writer.drift().unwrap().installing);
     writer.synchronize();
     insert(&mut writer, 2000).unwrap();
     clock.pass(&mut writer, INTERVAL);

@@ -9,7 +9,7 @@ use crate::kit::Skip;
 use crate::kit::differential::Disagreement;
 
 /// What an engine took part in.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct EngineReport {
     /// The engine's specification.
     pub subject: String,

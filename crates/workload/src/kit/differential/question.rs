@@ -413,7 +413,7 @@ pub(super) fn rebuild(classifier: &mut dyn Classifier) -> Result<(), Finding> {
 
 /// Tells a classifier to learn again, and to do some steps of what follows.
 pub(super) fn relearn(classifier: &mut dyn Classifier, steps: usize) -> Result<(), Finding> {
-    match guarded(|| crate::kit::relearn(classifier, steps)) {
+    match guarded(|| crate::kit::reoptimise(classifier, steps)) {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(Finding::Build(error)),
         Err(message) => Err(Finding::Panic { message }),

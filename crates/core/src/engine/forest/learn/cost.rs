@@ -43,7 +43,7 @@
 use hashbrown::HashMap;
 
 use super::{Ends, Level, Outline};
-use crate::engine::splitmix;
+use crate::seed::splitmix;
 use crate::simd::runs::SHORT;
 
 /// Kinds beyond those of the sample are looked at up to this many; those of the

@@ -24,8 +24,8 @@
 
 use std::sync::Arc;
 
-use crate::engine::splitmix;
 use crate::schema::{Schema, prefix_mask};
+use crate::seed::splitmix;
 
 mod cost;
 mod greedy;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::engine::splitmix;
+use crate::seed::splitmix;
 
 fn rows(runs: &Runs, run: Run) -> Vec<Vec<u64>> {
     let len = usize::from(run.len);

@@ -1,6 +1,7 @@
 use super::super::{ForestEngine, Means};
 use super::*;
 use crate::classifier::{Classifier, DynamicClassifier, Limits, Scratch};
+use crate::engine::adapter::opened::DynamicAdapter;
 use crate::error::UpdateError;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule};
 use crate::ruleset::RuleSet;
@@ -20,16 +21,19 @@ fn forest(limit: u32) -> Forest<2> {
     forest
 }
 
-fn engine(forest: Forest<2>) -> ForestEngine<2> {
-    ForestEngine {
+type Engine = DynamicAdapter<2, ForestEngine<2>>;
+
+fn engine(forest: Forest<2>) -> Engine {
+    let schema = Arc::clone(&forest.schema);
+    let engine = ForestEngine {
         forest,
         means: Means {
             probing: Isa::Scalar,
             comparing: Isa::Scalar,
             ahead: false,
         },
-        limits: Limits::default(),
-    }
+    };
+    Engine::new(engine, ENGINE.name, &schema, &Limits::default())
 }
 
 /// A rule of one of few sources: all of a source stand in one run or node.
@@ -109,7 +113,7 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
     // Too many in between alone.
     let mut growing_before = Transaction::new();
     growing_before.insert(one.view()).remove(one.view().id());
-    let answers = |engine: &ForestEngine<2>| -> Vec<Winner> {
+    let answers = |engine: &Engine| -> Vec<Winner> {
         let ids = (0..number + 2).flat_map(|id| (0..5).map(move |source| (id, source)));
         let keys = ids.map(|(id, source)| {
             let mut keys = crate::key::KeyVec::new(&Schema::ipv4_5tuple());
@@ -142,7 +146,10 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
     assert!(engine.contains(one.view().id()) && !engine.contains(first.id()));
 
     // The caller's own limit, where it is lower.
-    engine.limits.rules = capacity - 1;
+    engine.set_limits(&Limits {
+        rules: capacity - 1,
+        ..Limits::default()
+    });
     let mut more = Transaction::new();
     more.insert(two.view());
     let refused = engine.check(&more);
@@ -202,10 +209,11 @@ fn a_forest_stays_right_around_its_bound() {
                 count -= 1;
             }
         }
-        compacted += usize::from(engine.forest.runs.is_short_of_room());
+        compacted += usize::from(engine.algorithm().forest.runs.is_short_of_room());
         if step % 4_000 == 3_999 {
-            let plan = engine.learn(&mut NoProgress).unwrap().unwrap();
-            assert!(engine.adopt(&plan));
+            let fitted = engine.reoptimise_mut().unwrap();
+            let plan = fitted.snapshot().compute(&mut NoProgress);
+            assert!(fitted.install(&plan.unwrap().unwrap()));
             adopted += 1;
         }
         if step % 3_000 == 0 {

@@ -1,0 +1,542 @@
+//! From an algorithm to a classifier: what every engine needs and none should
+//! write again.
+//!
+//! An engine's author writes [`Algorithm`] for keys of `W` words: build, look
+//! up, explain, count. If rules may change, also [`Updates`]: insert, remove.
+//! The [`Adapter`] makes a [`Classifier`] of it. It chooses `W` for a schema,
+//! checks lengths, lends working memory, and makes transactions: checks them
+//! against rules and limits, then applies each change.
+//!
+//! ```text
+//!   EngineSpec::build ─▶ build_static::<F>, build_dynamic::<F>    chooses W
+//!                              │
+//!                              ▼
+//!   Classifier ◀── Adapter<W, F::At<W>> ──▶ Algorithm<W>, Updates<W>
+//! ```
+//!
+//! A registry entry names one of the two build functions:
+//!
+//! ```
+//! use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+//! use classyard::engine::{Engine, Wraps};
+//! use classyard::*;
+//!
+//! /// Rules in order, best first: value and mask of each. It serves no ranges.
+//! struct Masks<const W: usize>(Vec<(Winner, [u64; W], [u64; W])>);
+//!
+//! impl<const W: usize> Algorithm<W> for Masks<W> {
+//!     type Buffers = ();
+//!
+//!     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
+//!         let words = |words: &[u64]| -> [u64; W] { words.try_into().expect("W words") };
+//!         let rules = request.rules.by_rank().into_iter().map(|index| {
+//!             let rule = request.rules.rule(index as usize);
+//!             let packed = rule.words();
+//!             (rule.winner(), words(&packed[..W]), words(&packed[W..2 * W]))
+//!         });
+//!         Ok(Masks(rules.collect()))
+//!     }
+//!
+//!     fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+//!         let better = self.0.iter().take_while(|rule| rule.0.beats(best));
+//!         let matches = |(_, value, mask): &&(Winner, [u64; W], [u64; W])| {
+//!             (0..W).all(|word| key[word] & mask[word] == value[word])
+//!         };
+//!         better.clone().find(matches).map_or(best, |rule| rule.0)
+//!     }
+//!
+//!     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+//!         mask.fill(u64::MAX); // As good as any answer, and a bad one.
+//!         self.improve(key, best)
+//!     }
+//!
+//!     fn trace(&self, key: &[u64; W]) -> LookupTrace {
+//!         LookupTrace { probes: Vec::new(), tables: 1, winner: self.improve(key, Winner::MISS) }
+//!     }
+//!
+//!     fn rules(&self) -> usize {
+//!         self.0.len()
+//!     }
+//!
+//!     fn tables(&self) -> usize {
+//!         1
+//!     }
+//!
+//!     fn bytes(&self) -> usize {
+//!         self.0.capacity() * size_of::<(Winner, [u64; W], [u64; W])>()
+//!     }
+//! }
+//!
+//! struct AnyWidth;
+//!
+//! impl Family for AnyWidth {
+//!     type At<const W: usize> = Masks<W>;
+//! }
+//!
+//! static ENGINES: &[Engine] = &[Engine {
+//!     name: "masks",
+//!     summary: "values and masks in a list",
+//!     paper: "none",
+//!     wraps: Wraps::Nothing,
+//!     options: &[],
+//!     dynamic: Engine::takes_no_updates,
+//!     accepts: Engine::accepts_all,
+//!     build: build_static::<AnyWidth>,
+//! }];
+//!
+//! let rules = RuleSet::new(&Schema::ipv6_5tuple());
+//! let spec = EngineSpec::parse_in(ENGINES, "masks")?;
+//! let built = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
+//! assert_eq!(built.classify_one(&[0; 5], &mut Scratch::new()), Winner::MISS);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use super::EngineSpec;
+use crate::classifier::{
+    Classifier, DynamicClassifier, Limits, LookupTrace, Metric, Progress, Scratch, Stats, report,
+};
+use crate::error::{BuildError, UpdateError};
+use crate::key::KeySlice;
+use crate::reoptimise::Reoptimise;
+use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::ruleset::RuleSet;
+use crate::schema::Schema;
+use crate::transaction::{Change, Transaction};
+
+/// What is to be built.
+pub struct BuildRequest<'a> {
+    /// The engine and its options.
+    pub spec: &'a EngineSpec,
+    /// The rules, to be copied.
+    pub rules: &'a RuleSet,
+    /// What building must not exceed. The number of rules is checked already,
+    /// and the bytes of the built engine are checked afterwards.
+    pub limits: &'a Limits,
+    /// Whom to tell how far building is.
+    pub progress: &'a mut dyn Progress,
+}
+
+impl BuildRequest<'_> {
+    /// The schema of the rules.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        self.rules.schema()
+    }
+
+    /// Reports that `done` of `total` steps of a stage are done. Engines call
+    /// this at least every 100 ms.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop.
+    pub fn report(
+        &mut self,
+        stage: &'static str,
+        done: usize,
+        total: usize,
+    ) -> Result<(), BuildError> {
+        report(self.progress, stage, done, total)
+    }
+}
+
+/// A classification algorithm with rules in it, for keys of `W` words.
+///
+/// The semantics are those of [`Classifier`]. Lengths are checked before.
+pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
+    /// Working memory of batch lookups, kept in a [`Scratch`].
+    type Buffers: Default + Send + 'static;
+
+    /// Builds over a copy of the rules.
+    ///
+    /// # Errors
+    /// [`BuildError`] when a limit is met or the observer asks to stop.
+    fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError>;
+
+    /// Returns the better of `best` and the best rule that matches a key.
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner;
+
+    /// Does the same for a batch of any length. There are as many winners as
+    /// keys.
+    fn improve_batch(
+        &self,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Self::Buffers,
+    ) {
+        let _ = buffers;
+        for (key, winner) in keys.iter().zip(winners) {
+            *winner = self.improve(key, *winner);
+        }
+    }
+
+    /// Does the same for a key, and sets in `mask` every bit of the key on
+    /// which the outcome depended.
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner;
+
+    /// A lookup, step by step.
+    fn trace(&self, key: &[u64; W]) -> LookupTrace;
+
+    /// The number of rules.
+    fn rules(&self) -> usize;
+
+    /// The number of tables, tuples, partitions or trees.
+    fn tables(&self) -> usize;
+
+    /// Bytes held, spare room and the rules themselves included.
+    fn bytes(&self) -> usize;
+
+    /// More that the engine knows about itself.
+    fn metrics(&self) -> Vec<Metric> {
+        Vec::new()
+    }
+}
+
+/// An algorithm whose rules may change.
+pub trait Updates<const W: usize>: Algorithm<W> {
+    /// The most rules that it can hold.
+    fn capacity(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether a rule has that id.
+    fn contains(&self, id: RuleId) -> bool;
+
+    /// See [`DynamicClassifier::copy_rule`].
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority>;
+
+    /// Adds a rule. Does nothing and returns `false` when its id is there.
+    fn insert(&mut self, rule: &RuleRef<'_>) -> bool;
+
+    /// Removes the rule with that id. Returns `false` when there is none.
+    fn remove(&mut self, id: RuleId) -> bool;
+
+    /// Called after each transaction, with its number of changes: for work that
+    /// is not done with each change.
+    fn settle(&mut self, changes: usize) {
+        let _ = changes;
+    }
+
+    /// See [`DynamicClassifier::rebuild`].
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer asks to stop.
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let _ = progress;
+        Ok(())
+    }
+
+    /// See [`DynamicClassifier::reoptimise`].
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
+        None
+    }
+
+    /// The same, to change it.
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        None
+    }
+}
+
+/// An algorithm at every key width.
+pub trait Family: 'static {
+    /// The algorithm for keys of `W` words.
+    type At<const W: usize>: Algorithm<W>;
+}
+
+/// An algorithm that takes updates, at every key width.
+pub trait DynamicFamily: 'static {
+    /// The algorithm for keys of `W` words.
+    type At<const W: usize>: Updates<W>;
+}
+
+/// Calls a function that is generic over the key width with that of a schema.
+macro_rules! at_width {
+    ($schema:expr, $build:ident::<$family:ident>($($argument:expr),*)) => {
+        match $schema.key_words() {
+            1 => $build::<$family, 1>($($argument),*),
+            2 => $build::<$family, 2>($($argument),*),
+            3 => $build::<$family, 3>($($argument),*),
+            4 => $build::<$family, 4>($($argument),*),
+            5 => $build::<$family, 5>($($argument),*),
+            6 => $build::<$family, 6>($($argument),*),
+            8 => $build::<$family, 8>($($argument),*),
+            12 => $build::<$family, 12>($($argument),*),
+            16 => $build::<$family, 16>($($argument),*),
+            32 => $build::<$family, 32>($($argument),*),
+            width => unreachable!("{width} is not one of KEY_WIDTHS"),
+        }
+    };
+}
+
+/// For [`Engine::build`](super::Engine::build): builds a classifier that takes
+/// no updates.
+///
+/// # Errors
+/// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
+pub fn build_static<F: Family>(
+    request: &mut BuildRequest<'_>,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    fn at<F: Family, const W: usize>(
+        request: &mut BuildRequest<'_>,
+    ) -> Result<Box<dyn Classifier>, BuildError> {
+        Ok(Box::new(Adapter::<W, F::At<W>, Static>::build(request)?))
+    }
+    at_width!(request.schema(), at::<F>(request))
+}
+
+/// For [`Engine::build`](super::Engine::build): builds a classifier that takes
+/// updates.
+///
+/// # Errors
+/// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
+pub fn build_dynamic<F: DynamicFamily>(
+    request: &mut BuildRequest<'_>,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    fn at<F: DynamicFamily, const W: usize>(
+        request: &mut BuildRequest<'_>,
+    ) -> Result<Box<dyn Classifier>, BuildError> {
+        Ok(Box::new(Adapter::<W, F::At<W>, Dynamic>::build(request)?))
+    }
+    at_width!(request.schema(), at::<F>(request))
+}
+
+/// An adapter whose rules stay as they are.
+enum Static {}
+
+/// An adapter whose rules may change.
+pub(super) enum Dynamic {}
+
+/// Whether an adapter takes updates.
+trait Kind<const W: usize, A>: Sized + Send + Sync + 'static {
+    fn dynamic(adapter: &Adapter<W, A, Self>) -> Option<&dyn DynamicClassifier>;
+    fn as_dynamic(adapter: &mut Adapter<W, A, Self>) -> Option<&mut dyn DynamicClassifier>;
+}
+
+impl<const W: usize, A: Algorithm<W>> Kind<W, A> for Static {
+    fn dynamic(_: &Adapter<W, A, Self>) -> Option<&dyn DynamicClassifier> {
+        None
+    }
+
+    fn as_dynamic(_: &mut Adapter<W, A, Self>) -> Option<&mut dyn DynamicClassifier> {
+        None
+    }
+}
+
+impl<const W: usize, A: Updates<W>> Kind<W, A> for Dynamic {
+    fn dynamic(adapter: &Adapter<W, A, Self>) -> Option<&dyn DynamicClassifier> {
+        Some(adapter)
+    }
+
+    fn as_dynamic(adapter: &mut Adapter<W, A, Self>) -> Option<&mut dyn DynamicClassifier> {
+        Some(adapter)
+    }
+}
+
+/// An algorithm as a classifier.
+pub(super) struct Adapter<const W: usize, A, K> {
+    algorithm: A,
+    engine: &'static str,
+    schema: Arc<Schema>,
+    limits: Limits,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<const W: usize, A: Algorithm<W>, K> Adapter<W, A, K> {
+    fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
+        let algorithm = A::build(request)?;
+        request.limits.check_bytes(algorithm.bytes())?;
+        let engine = request.spec.engine().name;
+        Ok(Adapter::around(
+            algorithm,
+            engine,
+            request.schema(),
+            request.limits,
+        ))
+    }
+
+    fn around(algorithm: A, engine: &'static str, schema: &Arc<Schema>, limits: &Limits) -> Self {
+        Adapter {
+            algorithm,
+            engine,
+            schema: Arc::clone(schema),
+            limits: *limits,
+            kind: PhantomData,
+        }
+    }
+}
+
+/// A key as an array.
+#[inline]
+fn row<const W: usize>(key: &[u64]) -> &[u64; W] {
+    key.try_into().expect("a key of another schema")
+}
+
+impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A, K> {
+    fn engine(&self) -> &'static str {
+        self.engine
+    }
+
+    fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+        assert_eq!(keys.len(), winners.len(), "one winner for each key");
+        let mut buffers: Box<A::Buffers> = scratch.take();
+        self.algorithm
+            .improve_batch(keys.rows(), winners, &mut buffers);
+        scratch.put(buffers);
+    }
+
+    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
+        self.algorithm.improve(row(key), Winner::MISS)
+    }
+
+    fn classify_masked(
+        &self,
+        key: &[u64],
+        best: Winner,
+        mask: &mut [u64],
+        _: &mut Scratch,
+    ) -> Winner {
+        let mask = mask.try_into().expect("a mask as wide as the key");
+        self.algorithm.improve_masked(row(key), best, mask)
+    }
+
+    fn trace(&self, key: &[u64]) -> LookupTrace {
+        self.algorithm.trace(row(key))
+    }
+
+    fn stats(&self) -> Stats {
+        let rules = self.algorithm.rules();
+        let row = self.schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
+        let rule_bytes = rules * row;
+        Stats {
+            rules,
+            tables: self.algorithm.tables(),
+            rule_bytes,
+            index_bytes: self.algorithm.bytes().saturating_sub(rule_bytes),
+            metrics: self.algorithm.metrics(),
+        }
+    }
+
+    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
+        K::dynamic(self)
+    }
+
+    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
+        K::as_dynamic(self)
+    }
+}
+
+impl<const W: usize, A: Updates<W>> Adapter<W, A, Dynamic> {
+    /// Makes the only change of a transaction, if that needs no look at the
+    /// rules before: the algorithm looks the id up anyway. Says whether it was
+    /// made; if not, [`check`](DynamicClassifier::check) knows why, or all is
+    /// well.
+    fn make_at_once(&mut self, change: &Change<'_>) -> bool {
+        match change {
+            Change::Insert(rule) => {
+                let most = self.limits.rules.min(self.algorithm.capacity());
+                Arc::ptr_eq(rule.schema(), &self.schema)
+                    && self.limits.bytes == usize::MAX
+                    && self.algorithm.rules() < most
+                    && self.algorithm.insert(rule)
+            }
+            Change::Remove(id) => self.algorithm.remove(*id),
+            Change::Modify(_) => false,
+        }
+    }
+}
+
+impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic> {
+    fn contains(&self, id: RuleId) -> bool {
+        self.algorithm.contains(id)
+    }
+
+    fn capacity(&self) -> usize {
+        self.algorithm.capacity()
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        self.algorithm.copy_rule(id, words)
+    }
+
+    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        let checked = transaction.validate(
+            &self.schema,
+            &self.limits.within(self.algorithm.capacity()),
+            self.algorithm.rules(),
+            || self.algorithm.bytes(),
+            |id| self.algorithm.contains(id),
+        );
+        checked.map_err(|error| error.within(&self.limits, self.engine))
+    }
+
+    fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
+        if let [change] = transaction.changes()
+            && self.make_at_once(change)
+        {
+            self.algorithm.settle(1);
+            return Ok(());
+        }
+        self.check(transaction)?;
+        self.replay(transaction);
+        Ok(())
+    }
+
+    fn replay(&mut self, transaction: &Transaction<'_>) {
+        for change in transaction.changes() {
+            let made = match change {
+                Change::Insert(rule) => self.algorithm.insert(rule),
+                Change::Remove(id) => self.algorithm.remove(*id),
+                Change::Modify(rule) => {
+                    self.algorithm.remove(rule.id()) && self.algorithm.insert(rule)
+                }
+            };
+            assert!(made, "changes are checked before they are made");
+        }
+        self.algorithm.settle(transaction.changes().len());
+    }
+
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        self.algorithm.rebuild(progress)
+    }
+
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
+        self.algorithm.reoptimise()
+    }
+
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        self.algorithm.reoptimise_mut()
+    }
+}
+
+/// For tests of algorithms: a classifier around one that was built otherwise,
+/// and the way to it.
+#[cfg(test)]
+pub(super) mod opened {
+    use super::*;
+
+    pub(in crate::engine) type DynamicAdapter<const W: usize, A> = Adapter<W, A, Dynamic>;
+
+    impl<const W: usize, A: Updates<W>> DynamicAdapter<W, A> {
+        pub(in crate::engine) fn new(
+            algorithm: A,
+            engine: &'static str,
+            schema: &Arc<Schema>,
+            limits: &Limits,
+        ) -> Self {
+            Adapter::around(algorithm, engine, schema, limits)
+        }
+
+        pub(in crate::engine) fn algorithm(&mut self) -> &mut A {
+            &mut self.algorithm
+        }
+
+        pub(in crate::engine) fn set_limits(&mut self, limits: &Limits) {
+            self.limits = *limits;
+        }
+    }
+}

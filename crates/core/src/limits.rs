@@ -1,0 +1,63 @@
+//! Limits on what engines hold.
+
+use crate::error::BuildError;
+use crate::rule::RuleId;
+
+/// Limits that the caller sets. Exceeding one is an error, never a crash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The most rules, at building and after every update.
+    pub rules: usize,
+    /// The most bytes of a built engine, index and rules together. Afterwards
+    /// an engine that holds more takes no transaction that leaves it with more
+    /// rules, so updates overshoot by at most one step of growth.
+    pub bytes: usize,
+}
+
+impl Default for Limits {
+    /// No limit except that of the ids.
+    fn default() -> Limits {
+        Limits {
+            rules: RuleId::MAX.index(),
+            bytes: usize::MAX,
+        }
+    }
+}
+
+impl Limits {
+    /// The same limits, except for rules at most an engine's capacity.
+    pub(crate) fn within(&self, capacity: usize) -> Limits {
+        Limits {
+            rules: self.rules.min(capacity),
+            ..*self
+        }
+    }
+
+    /// Checks a number of rules to be built.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyRules`]
+    pub fn check_rules(&self, found: usize) -> Result<(), BuildError> {
+        if found > self.rules {
+            return Err(BuildError::TooManyRules {
+                found,
+                limit: self.rules,
+            });
+        }
+        Ok(())
+    }
+
+    /// Checks a number of bytes that are needed.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyBytes`]
+    pub fn check_bytes(&self, needed: usize) -> Result<(), BuildError> {
+        if needed > self.bytes {
+            return Err(BuildError::TooManyBytes {
+                needed,
+                limit: self.bytes,
+            });
+        }
+        Ok(())
+    }
+}

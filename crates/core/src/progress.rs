@@ -1,0 +1,39 @@
+//! Progress of long work, and a way to stop it.
+
+use std::ops::ControlFlow;
+
+use crate::error::BuildError;
+
+/// Progress callback: told how far long work is; can cancel it. Time limits are
+/// the callback's: the library reads no clock.
+pub trait Progress {
+    /// `done` of `total` steps of a stage are done. Called at least every 100 ms
+    /// of work, not for every step.
+    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()>;
+}
+
+/// Ignores all reports and never cancels.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {
+        ControlFlow::Continue(())
+    }
+}
+
+/// Reports progress and turns a request to stop into an error.
+///
+/// # Errors
+/// [`BuildError::Stopped`]
+pub fn report(
+    progress: &mut dyn Progress,
+    stage: &'static str,
+    done: usize,
+    total: usize,
+) -> Result<(), BuildError> {
+    match progress.report(stage, done, total) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(BuildError::Stopped { stage, done, total }),
+    }
+}
