@@ -256,7 +256,8 @@ impl LookupPlan {
     /// Whether a classifier of that engine and schema can install it.
     #[must_use]
     pub fn fits(&self, engine: &str, schema: &Schema) -> bool {
-        self.engine == engine && *self.schema == *schema
+        let same = || std::ptr::eq(&*self.schema, schema) || *self.schema == *schema;
+        self.engine == engine && same()
     }
 
     /// For engines: the plan, if it is for this engine and schema.

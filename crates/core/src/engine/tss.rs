@@ -32,13 +32,11 @@
 
 use hashbrown::HashMap;
 
-use crate::classifier::Progress;
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
 };
 use crate::engine::{Engine, EngineOption, Wraps};
-use crate::error::BuildError;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::MapState;
 
@@ -114,18 +112,10 @@ impl<const W: usize> Placement<W> for OneTablePerMask<W> {
         self.by_mask.remove(mask);
     }
 
-    fn tables_renumbered(&mut self, numbers: &Renumbered) {
+    fn renumbered(&mut self, numbers: &Renumbered) {
         for table in self.by_mask.values_mut() {
             *table = numbers.of(*table);
         }
         self.by_mask.shrink_to(self.by_mask.len());
-    }
-
-    fn rebuild(&mut self, _: &mut TupleSpace<W>, _: &mut dyn Progress) -> Result<(), BuildError> {
-        Ok(()) // The tables follow from the rules alone.
-    }
-
-    fn rebuild_is_due(&mut self, _: usize) -> bool {
-        false
     }
 }

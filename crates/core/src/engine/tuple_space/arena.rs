@@ -227,6 +227,17 @@ impl<const W: usize> Arena<W> {
         moved
     }
 
+    /// Records, used or not.
+    pub(super) fn records(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The record at a position, if its rule is in a table.
+    pub(super) fn record(&self, position: usize) -> Option<EntryIndex> {
+        let used = self.entries.get(position)?.table != TableNumber::NONE;
+        used.then(|| EntryIndex(u32::try_from(position).expect("fewer rules than ids")))
+    }
+
     #[inline]
     pub(super) fn get(&self, index: EntryIndex) -> &Entry<W> {
         &self.entries[index.index()]

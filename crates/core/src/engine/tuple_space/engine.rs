@@ -4,6 +4,7 @@
 use crate::classifier::{LookupTrace, Metric, Progress, report};
 use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
 use crate::error::BuildError;
+use crate::reoptimise::Reoptimise;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
 
 use super::lookup::Buffers;
@@ -31,21 +32,41 @@ pub(in crate::engine) trait Placement<const W: usize>:
     }
 
     /// A table with this mask became empty and is gone.
-    fn table_dropped(&mut self, mask: &[u64; W]);
+    fn table_dropped(&mut self, mask: &[u64; W]) {
+        let _ = mask;
+    }
 
-    /// Tables have other numbers from now on.
-    fn tables_renumbered(&mut self, numbers: &Renumbered);
+    /// Tables have other numbers from now on, and rules other places.
+    fn renumbered(&mut self, numbers: &Renumbered) {
+        let _ = numbers;
+    }
 
     /// Reorganises the tables.
     fn rebuild(
         &mut self,
         space: &mut TupleSpace<W>,
         progress: &mut dyn Progress,
-    ) -> Result<(), BuildError>;
+    ) -> Result<(), BuildError> {
+        let _ = (space, progress);
+        Ok(()) // The tables follow from the rules alone.
+    }
 
-    /// Called after each transaction with its number of changes; says whether
-    /// to rebuild now.
-    fn rebuild_is_due(&mut self, changes: usize) -> bool;
+    /// Called after each transaction with its number of changes.
+    fn settle(&mut self, space: &mut TupleSpace<W>, changes: usize) {
+        let _ = (space, changes);
+    }
+
+    /// The engine as one that can be fitted again.
+    fn reoptimise(engine: &TupleEngine<W, Self>) -> Option<&dyn Reoptimise> {
+        let _ = engine;
+        None
+    }
+
+    /// The same, to change it.
+    fn reoptimise_mut(engine: &mut TupleEngine<W, Self>) -> Option<&mut dyn Reoptimise> {
+        let _ = engine;
+        None
+    }
 }
 
 /// Places rules in the order given.
@@ -69,8 +90,8 @@ const PLACING: &str = "placing rules in tables";
 
 /// A tuple space with its placement.
 pub(in crate::engine) struct TupleEngine<const W: usize, P> {
-    space: TupleSpace<W>,
-    placement: P,
+    pub(in crate::engine) space: TupleSpace<W>,
+    pub(in crate::engine) placement: P,
 }
 
 /// Rules stored between two reports.
@@ -160,19 +181,24 @@ impl<const W: usize, P: Placement<W>> Updates<W> for TupleEngine<W, P> {
             self.placement.table_dropped(&mask);
         }
         if let Some(numbers) = self.space.compact_if_sparse() {
-            self.placement.tables_renumbered(&numbers);
+            self.placement.renumbered(&numbers);
         }
         true
     }
 
     fn settle(&mut self, changes: usize) {
-        if self.placement.rebuild_is_due(changes) {
-            let rebuilt = self.rebuild(&mut crate::classifier::NoProgress);
-            rebuilt.expect("only an observer stops a rebuild");
-        }
+        self.placement.settle(&mut self.space, changes);
     }
 
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         self.placement.rebuild(&mut self.space, progress)
+    }
+
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
+        P::reoptimise(self)
+    }
+
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        P::reoptimise_mut(self)
     }
 }

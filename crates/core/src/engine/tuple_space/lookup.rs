@@ -137,7 +137,9 @@ impl<const W: usize> TupleSpace<W> {
         let table = &self.tables[number.index()];
         let slots = self.slots(number);
         for (&key, tag) in active[..live].iter().zip(tags.iter_mut()) {
-            *tag = self.hash(table.salt, &table.mask, &keys[usize::from(key)]);
+            *tag = self
+                .hasher
+                .hash(table.salt, &table.mask, &keys[usize::from(key)]);
             slots.prefetch(*tag);
         }
         let (mut found, mut moved) = (0, 0);

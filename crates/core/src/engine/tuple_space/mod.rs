@@ -105,6 +105,18 @@ struct Table<const W: usize> {
     stale: bool,
     /// Removals since `best` was exact.
     removed: usize,
+    mark: Mark,
+}
+
+/// What a table is used for while a plan is being installed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Mark {
+    /// The plan's table of that number.
+    Planned(usize),
+    /// Like any table at other times.
+    Usual,
+    /// Draining: accepts no rule, its rules are being moved out.
+    Draining,
 }
 
 /// The tables, their order and the rules in them.
@@ -117,9 +129,9 @@ pub(super) struct TupleSpace<const W: usize> {
     order: Vec<(u64, TableNumber)>,
     shared: Option<Slots>,
     ids: HashMap<RuleId, EntryIndex, MapState>,
-    secrets: [u64; W],
-    /// What words without a partner are multiplied by; odd.
-    multiplier: u64,
+    hasher: Hasher<W>,
+    /// Changes made since the space was new.
+    changes: u64,
     /// Makes the salts of tables: numbers are used again, salts are not.
     salts: u64,
 }
@@ -131,7 +143,7 @@ const TIGHTEN_SHARE: usize = 16;
 impl<const W: usize> TupleSpace<W> {
     pub(super) fn new(schema: &Arc<Schema>, form: Form, seed: Seed) -> TupleSpace<W> {
         let mut state = seed.number();
-        let secrets = std::array::from_fn(|_| splitmix(&mut state));
+        let hasher = Hasher::new(&mut state);
         TupleSpace {
             schema: Arc::clone(schema),
             arena: Arena::new(schema),
@@ -140,8 +152,8 @@ impl<const W: usize> TupleSpace<W> {
             order: Vec::new(),
             shared: (form == Form::Shared).then(Slots::new),
             ids: HashMap::default(),
-            secrets,
-            multiplier: splitmix(&mut state) | 1,
+            hasher,
+            changes: 0,
             salts: splitmix(&mut state),
         }
     }
@@ -186,6 +198,40 @@ impl<const W: usize> TupleSpace<W> {
         &self.tables[table.index()].mask
     }
 
+    pub(super) fn mark(&self, table: TableNumber) -> Mark {
+        self.tables[table.index()].mark
+    }
+
+    pub(super) fn set_mark(&mut self, table: TableNumber, mark: Mark) {
+        self.tables[table.index()].mark = mark;
+    }
+
+    /// The tables that a lookup probes before it can be sure that no rule of
+    /// another table beats one of that rank.
+    pub(super) fn tables_above(&self, rank: u64) -> usize {
+        self.order.partition_point(|&(best, _)| best <= rank)
+    }
+
+    /// Records, used or not: their positions are those below.
+    pub(super) fn records(&self) -> usize {
+        self.arena.records()
+    }
+
+    /// The rule in the record at a position, if it is in a table.
+    pub(super) fn record(&self, position: usize) -> Option<EntryIndex> {
+        self.arena.record(position)
+    }
+
+    /// The record of the rule with that id.
+    pub(super) fn find(&self, id: RuleId) -> Option<EntryIndex> {
+        self.ids.get(&id).copied()
+    }
+
+    /// The table that a rule is in.
+    pub(super) fn table_of(&self, entry: EntryIndex) -> TableNumber {
+        self.arena.get(entry).table
+    }
+
     pub(super) fn entry(&self, entry: EntryIndex) -> &Entry<W> {
         self.arena.get(entry)
     }
@@ -195,6 +241,7 @@ impl<const W: usize> TupleSpace<W> {
         let hash_map::Entry::Vacant(id) = self.ids.entry(rule.id()) else {
             return None;
         };
+        self.changes += 1;
         Some(*id.insert(self.arena.add(rule)))
     }
 
@@ -215,6 +262,7 @@ impl<const W: usize> TupleSpace<W> {
             rules: 0,
             stale: false,
             removed: 0,
+            mark: Mark::Usual,
         };
         if number.index() == self.tables.len() {
             self.tables.push(table);
@@ -300,6 +348,7 @@ impl<const W: usize> TupleSpace<W> {
         let entry = self.ids.remove(&id)?;
         let table = self.unlink(entry);
         self.arena.remove(entry);
+        self.changes += 1;
         Some(table)
     }
 
@@ -401,9 +450,18 @@ impl<const W: usize> TupleSpace<W> {
         }
     }
 
-    /// The hash of a key under a mask that need not be a table's.
-    pub(super) fn hash_under(&self, mask: &[u64; W], key: &[u64; W]) -> Tag {
-        self.hash(0, mask, key)
+    /// The hash function.
+    pub(super) fn hasher(&self) -> Hasher<W> {
+        self.hasher
+    }
+
+    /// The number of insertions and removals so far.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    pub(super) fn schema(&self) -> &Arc<Schema> {
+        &self.schema
     }
 
     fn rules_of(&self, table: TableNumber) -> Vec<EntryIndex> {
@@ -486,7 +544,7 @@ impl<const W: usize> TupleSpace<W> {
 
     fn tag(&self, table: TableNumber, key: &[u64; W]) -> Tag {
         let table = &self.tables[table.index()];
-        self.hash(table.salt, &table.mask, key)
+        self.hasher.hash(table.salt, &table.mask, key)
     }
 
     /// The bucket of a masked key: its slot and the head of its chain.
@@ -506,11 +564,37 @@ impl<const W: usize> TupleSpace<W> {
             && (0..W).all(|word| (entry.value[word] ^ key[word]) & mask[word] == 0)
     }
 
+    /// Bytes of everything: the rules, and the rest.
+    fn bytes(&self) -> usize {
+        let tables = self.tables.capacity() * size_of::<Table<W>>()
+            + self.order.capacity() * size_of::<(u64, TableNumber)>();
+        let slots: usize = self.tables.iter().map(|table| table.slots.bytes()).sum();
+        let shared = self.shared.as_ref().map_or(0, Slots::bytes);
+        self.arena.bytes() + tables + slots + shared + self.ids.allocation_size()
+    }
+}
+
+/// A space's hash function.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hasher<const W: usize> {
+    secrets: [u64; W],
+    /// What words without a partner are multiplied by; odd.
+    multiplier: u64,
+}
+
+impl<const W: usize> Hasher<W> {
+    fn new(state: &mut u64) -> Hasher<W> {
+        Hasher {
+            secrets: std::array::from_fn(|_| splitmix(state)),
+            multiplier: splitmix(state) | 1,
+        }
+    }
+
     /// Hashes a key under a mask: a folded multiplication for each pair of
     /// words, each pair with secrets of its own, summed.
     #[inline]
     #[allow(clippy::cast_possible_truncation)] // the tag is 32 of the 64 bits
-    fn hash(&self, salt: u64, mask: &[u64; W], key: &[u64; W]) -> Tag {
+    pub(super) fn hash(&self, salt: u64, mask: &[u64; W], key: &[u64; W]) -> Tag {
         let word = |w: usize| (key[w] & mask[w]) ^ self.secrets[w];
         let mut sum = salt;
         let mut w = 0;
@@ -525,15 +609,6 @@ impl<const W: usize> TupleSpace<W> {
             sum = folded(sum ^ self.secrets[0], self.multiplier);
         }
         (sum ^ (sum >> 32)) as Tag
-    }
-
-    /// Bytes of everything: the rules, and the rest.
-    fn bytes(&self) -> usize {
-        let tables = self.tables.capacity() * size_of::<Table<W>>()
-            + self.order.capacity() * size_of::<(u64, TableNumber)>();
-        let slots: usize = self.tables.iter().map(|table| table.slots.bytes()).sum();
-        let shared = self.shared.as_ref().map_or(0, Slots::bytes);
-        self.arena.bytes() + tables + slots + shared + self.ids.allocation_size()
     }
 }
 

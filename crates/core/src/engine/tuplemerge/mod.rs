@@ -41,6 +41,10 @@
 //! Deletion is one step in the map from ids to records and one in a chain. A
 //! table that becomes empty goes, and takes no other with it.
 //!
+//! # Re-optimisation
+//! All tables can be selected anew while updates go on, on another thread
+//! ([`background`]).
+//!
 //! # Cost
 //! Lookup: a probe for each table that can still win (around 30 at 256k rules,
 //! hundreds for `tss`) and up to `c` rules compared in each. Update: O(tables)
@@ -75,19 +79,23 @@
 
 use std::sync::Arc;
 
-use crate::classifier::Progress;
+use crate::classifier::{NoProgress, Progress};
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::tuple_space::{
-    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace, place_one_by_one,
+    EntryIndex, Form, Mark, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
+    place_one_by_one,
 };
 use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
+use crate::reoptimise::Reoptimise;
 use crate::schema::{FieldId, MatchKind, Schema, prefix_mask};
 use crate::seed::{Seed, splitmix};
 
+mod background;
 mod offline;
 mod selection;
 
+use background::Installing;
 use selection::{Relaxation, Selection};
 
 /// The collision limit of the online form: the best of [TM19] §IV.F.
@@ -167,6 +175,14 @@ enum Variant {
 }
 
 impl Variant {
+    fn engine(self) -> &'static Engine {
+        match self {
+            Variant::Online => &ONLINE,
+            Variant::Offline => &OFFLINE,
+            Variant::Vpp => &VPP,
+        }
+    }
+
     /// The variant that is registered under a name.
     fn named(name: &str) -> Variant {
         if name == OFFLINE.name {
@@ -202,6 +218,10 @@ struct TupleMerge {
     selection: Selection,
     /// Changes since the tables were last selected as a whole.
     changes: usize,
+    /// The plan that is being installed.
+    installing: Installing,
+    /// The cost of a lookup right after the tables were last selected.
+    fitted: f64,
 }
 
 impl<const W: usize> Placement<W> for TupleMerge {
@@ -221,18 +241,23 @@ impl<const W: usize> Placement<W> for TupleMerge {
             Variant::Vpp => (Form::Shared, Relaxation::Vpp),
         };
         let schema = request.schema();
+        let space = TupleSpace::new(schema, form, settings.seed);
         let placement = TupleMerge {
             settings,
             schema: Arc::clone(schema),
             selection: Selection::new(schema, relaxation),
             changes: 0,
+            installing: Installing::default(),
+            fitted: background::cost(&space),
         };
-        (TupleSpace::new(schema, form, settings.seed), placement)
+        (space, placement)
     }
 
     fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex) {
         let rule = space.entry(entry);
-        let compatible = space.tables().find(|(_, mask)| rule.fits(mask));
+        let compatible = space
+            .tables()
+            .find(|&(table, mask)| rule.fits(mask) && space.mark(table) != Mark::Draining);
         let Some((table, _)) = compatible else {
             let mask = self.selection.select(&rule.mask);
             let table = space.new_table(mask);
@@ -265,12 +290,14 @@ impl<const W: usize> Placement<W> for TupleMerge {
             }
             _ => shuffle(&mut ordered, self.settings.seed),
         }
-        place_one_by_one(self, space, &ordered, progress)
+        place_one_by_one(self, space, &ordered, progress)?;
+        self.fitted = background::cost(space);
+        Ok(())
     }
 
-    fn table_dropped(&mut self, _: &[u64; W]) {}
-
-    fn tables_renumbered(&mut self, _: &Renumbered) {}
+    fn renumbered(&mut self, _: &Renumbered) {
+        self.installing.start_again();
+    }
 
     fn rebuild(
         &mut self,
@@ -278,15 +305,28 @@ impl<const W: usize> Placement<W> for TupleMerge {
         progress: &mut dyn Progress,
     ) -> Result<(), BuildError> {
         offline::select_tables(space, self.settings.offline_limit, progress)?;
+        self.installing = Installing::default();
         self.changes = 0;
+        self.fitted = background::cost(space);
         Ok(())
     }
 
-    fn rebuild_is_due(&mut self, changes: usize) -> bool {
+    fn settle(&mut self, space: &mut TupleSpace<W>, changes: usize) {
         self.changes += changes;
-        self.settings
-            .rebuild_after
-            .is_some_and(|after| self.changes >= after)
+        let rebuild_after = self.settings.rebuild_after;
+        if rebuild_after.is_some_and(|after| self.changes >= after) {
+            let rebuilt = self.rebuild(space, &mut NoProgress);
+            rebuilt.expect("only an observer stops a rebuild");
+        }
+        self.install_some(space, changes * background::STEPS);
+    }
+
+    fn reoptimise(engine: &TupleEngine<W, Self>) -> Option<&dyn Reoptimise> {
+        Some(engine)
+    }
+
+    fn reoptimise_mut(engine: &mut TupleEngine<W, Self>) -> Option<&mut dyn Reoptimise> {
+        Some(engine)
     }
 }
 
@@ -306,7 +346,7 @@ impl TupleMerge {
         };
         let other = space
             .tables()
-            .find(|(_, existing)| **existing == mask)
+            .find(|&(table, existing)| *existing == mask && space.mark(table) != Mark::Draining)
             .map(|(number, _)| number);
         let other = other.unwrap_or_else(|| space.new_table(mask));
         space.move_fitting(table, other, self.settings.limit);

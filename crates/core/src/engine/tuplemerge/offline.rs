@@ -19,10 +19,41 @@
 //! and then but never exceeds the limit.
 
 use crate::classifier::{Progress, report};
-use crate::engine::tuple_space::{EntryIndex, TupleSpace};
+use crate::engine::tuple_space::{EntryIndex, Hasher, TupleSpace};
 use crate::error::BuildError;
+use crate::rule::RuleId;
 
 const SELECTING: &str = "selecting tables";
+
+/// What selection looks at in a rule.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outline<const W: usize> {
+    pub(super) rank: u64,
+    pub(super) id: RuleId,
+    pub(super) value: [u64; W],
+    pub(super) mask: [u64; W],
+}
+
+impl<const W: usize> Outline<W> {
+    pub(super) fn of(space: &TupleSpace<W>, entry: EntryIndex) -> Outline<W> {
+        let rule = space.entry(entry);
+        Outline {
+            rank: rule.rank,
+            id: rule.id(),
+            value: rule.value,
+            mask: rule.mask,
+        }
+    }
+
+    /// Whether every bit of a table's mask is exact in the rule.
+    fn fits(&self, mask: &[u64; W]) -> bool {
+        let mut words = mask.iter().zip(&self.mask);
+        words.all(|(table, rule)| table & !rule == 0)
+    }
+}
+
+/// A table: its mask, and the positions of its rules among the outlines.
+pub(super) type Selected<const W: usize> = ([u64; W], Vec<u32>);
 
 /// Places all stored rules in newly selected tables. When the observer asks to
 /// stop, nothing has changed.
@@ -31,81 +62,123 @@ pub(super) fn select_tables<const W: usize>(
     limit: usize,
     progress: &mut dyn Progress,
 ) -> Result<(), BuildError> {
-    let all = space.stored_by_rank();
-    let mut tables: Vec<([u64; W], Vec<EntryIndex>)> = Vec::new();
-    let mut counters = Counters::new(all.len());
-    let mut left = all.clone();
-    while !left.is_empty() {
-        report(progress, SELECTING, all.len() - left.len(), all.len())?;
-        let mask = best_mask(space, &left, limit, &mut counters);
-        counters.clear();
-        let (admitted, out) = left
-            .iter()
-            .partition(|&&entry| counters.admit(space, entry, &mask, limit));
-        tables.push((mask, admitted));
-        left = out;
-    }
+    let entries = space.stored_by_rank();
+    let outlines: Vec<Outline<W>> = entries
+        .iter()
+        .map(|&entry| Outline::of(space, entry))
+        .collect();
+    let tables = select(&outlines, &space.hasher(), limit, progress)?;
     space.unlink_all();
-    for (mask, entries) in tables {
+    for (mask, rules) in tables {
         let table = space.new_table(mask);
-        for entry in entries {
-            space.link(table, entry);
+        for rule in rules {
+            space.link(table, entries[rule as usize]);
         }
     }
     Ok(())
 }
 
-/// The mask of the next table.
-fn best_mask<const W: usize>(
-    space: &TupleSpace<W>,
-    left: &[EntryIndex],
+/// Selects tables for rules, which come best first. Every rule is in exactly
+/// one of them.
+pub(super) fn select<const W: usize>(
+    outlines: &[Outline<W>],
+    hasher: &Hasher<W>,
     limit: usize,
-    counters: &mut Counters,
-) -> [u64; W] {
-    let masks = common_masks(space, left);
-    let mut reach = |mask: &[u64; W]| {
-        counters.clear();
-        let out = left
-            .iter()
-            .position(|&entry| !counters.admit(space, entry, mask, limit));
-        out.unwrap_or(left.len())
+    progress: &mut dyn Progress,
+) -> Result<Vec<Selected<W>>, BuildError> {
+    let all = u32::try_from(outlines.len()).expect("fewer rules than ids");
+    let mut selection = Selection {
+        outlines,
+        hasher,
+        limit,
+        counters: Counters::new(outlines.len()),
     };
-    let reaches: Vec<usize> = masks.iter().map(&mut reach).collect();
-    let furthest = reaches.iter().max().expect("rules are left");
-    let tied = masks
-        .iter()
-        .zip(&reaches)
-        .filter(|(_, reach)| *reach == furthest);
-    let tied: Vec<&[u64; W]> = tied.map(|(mask, _)| mask).collect();
-    if let [only] = tied.as_slice() {
-        return **only;
+    let mut tables = Vec::new();
+    let mut left: Vec<u32> = (0..all).collect();
+    while !left.is_empty() {
+        let done = outlines.len() - left.len();
+        report(progress, SELECTING, done, outlines.len())?;
+        let mask = selection.best_mask(&left, progress)?;
+        selection.counters.clear();
+        let (admitted, out) = left.iter().partition(|&&rule| selection.admit(rule, &mask));
+        tables.push((mask, admitted));
+        left = out;
     }
-    let mut admitted = |mask: &[u64; W]| {
-        counters.clear();
-        let admits = |entry: &&EntryIndex| counters.admit(space, **entry, mask, limit);
-        left.iter().filter(admits).count()
-    };
-    let best = tied.into_iter().max_by_key(|mask| admitted(mask));
-    *best.expect("rules are left")
+    Ok(tables)
 }
 
-/// The distinct masks common to the first 1, 2, 3, … rules: each has fewer
-/// bits than the one before, so there are no more of them than bits.
-fn common_masks<const W: usize>(space: &TupleSpace<W>, left: &[EntryIndex]) -> Vec<[u64; W]> {
-    let mut masks: Vec<[u64; W]> = Vec::new();
-    let mut common = [u64::MAX; W];
-    for &entry in left {
-        for (common, mask) in common.iter_mut().zip(&space.entry(entry).mask) {
-            *common &= mask;
+/// What a selection works with.
+struct Selection<'a, const W: usize> {
+    outlines: &'a [Outline<W>],
+    hasher: &'a Hasher<W>,
+    limit: usize,
+    counters: Counters,
+}
+
+impl<const W: usize> Selection<'_, W> {
+    /// The mask of the next table.
+    fn best_mask(
+        &mut self,
+        left: &[u32],
+        progress: &mut dyn Progress,
+    ) -> Result<[u64; W], BuildError> {
+        let masks = self.common_masks(left);
+        let mut reaches = Vec::with_capacity(masks.len());
+        for mask in &masks {
+            report(
+                progress,
+                SELECTING,
+                self.outlines.len() - left.len(),
+                self.outlines.len(),
+            )?;
+            self.counters.clear();
+            let out = left.iter().position(|&rule| !self.admit(rule, mask));
+            reaches.push(out.unwrap_or(left.len()));
         }
-        if masks.last() != Some(&common) {
-            masks.push(common);
+        let furthest = reaches.iter().max().expect("rules are left");
+        let tied = masks
+            .iter()
+            .zip(&reaches)
+            .filter(|(_, reach)| *reach == furthest);
+        let tied: Vec<&[u64; W]> = tied.map(|(mask, _)| mask).collect();
+        if let [only] = tied.as_slice() {
+            return Ok(**only);
         }
-        if common == [0; W] {
-            break;
+        let mut admitted = |mask: &[u64; W]| {
+            self.counters.clear();
+            left.iter().filter(|&&rule| self.admit(rule, mask)).count()
+        };
+        let best = tied.into_iter().max_by_key(|mask| admitted(mask));
+        Ok(*best.expect("rules are left"))
+    }
+
+    /// The distinct masks common to the first 1, 2, 3, … rules: each has fewer
+    /// bits than the one before, so there are no more of them than bits.
+    fn common_masks(&self, left: &[u32]) -> Vec<[u64; W]> {
+        let mut masks: Vec<[u64; W]> = Vec::new();
+        let mut common = [u64::MAX; W];
+        for &rule in left {
+            for (common, mask) in common.iter_mut().zip(&self.outlines[rule as usize].mask) {
+                *common &= mask;
+            }
+            if masks.last() != Some(&common) {
+                masks.push(common);
+            }
+            if common == [0; W] {
+                break;
+            }
+        }
+        masks
+    }
+
+    /// Counts a rule in, unless it does not fit the mask or its key is full.
+    fn admit(&mut self, rule: u32, mask: &[u64; W]) -> bool {
+        let rule = &self.outlines[rule as usize];
+        rule.fits(mask) && {
+            let hash = self.hasher.hash(0, mask, &rule.value);
+            self.counters.admit(hash as usize, self.limit)
         }
     }
-    masks
 }
 
 /// How many rules were admitted for each hash of a masked key. Clearing takes
@@ -131,19 +204,8 @@ impl Counters {
         });
     }
 
-    /// Counts a rule in, unless it does not fit the mask or its key is full.
-    fn admit<const W: usize>(
-        &mut self,
-        space: &TupleSpace<W>,
-        entry: EntryIndex,
-        mask: &[u64; W],
-        limit: usize,
-    ) -> bool {
-        let rule = space.entry(entry);
-        if !rule.fits(mask) {
-            return false;
-        }
-        let hash = space.hash_under(mask, &rule.value) as usize;
+    /// Counts a rule in, unless its counter is full.
+    fn admit(&mut self, hash: usize, limit: usize) -> bool {
         let last = self.counts.len() - 1;
         let (epoch, count) = &mut self.counts[hash & last];
         if *epoch != self.epoch {

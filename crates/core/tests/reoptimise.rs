@@ -1,6 +1,6 @@
-//! Engines that learn again while rules change: at any moment, from notes of
-//! any age, several plans at a time, the same answers as `linear`; and lookups
-//! that cost less afterwards.
+//! Engines that are fitted again while rules change: at any moment, from
+//! snapshots of any age, several plans at a time, the same answers as `linear`;
+//! and lookups that cost less afterwards.
 
 use classyard::policy::PartId;
 use classyard::*;
@@ -162,19 +162,24 @@ impl World {
 }
 
 #[test]
-fn learning_at_any_moment_changes_no_answer() {
+fn reoptimisation_at_any_moment_changes_no_answer() {
     let (mut hits, mut adopted, mut mid_way, mut stale) = (0, 0, 0, 0);
     for (seed, spec) in (1..).zip([
         "forest",
         "forest:most=2",
         "forest:most=4:bucket=1:seed=9",
         "forest:without=nests",
+        "tuplemerge",
+        "tuplemerge:c=2:offline-c=1",
+        "tuplemerge-offline:rebuild=500",
+        "tuplemerge-vpp",
     ]) {
         for ids in [30, 700] {
             let mut world = World::new(spec, ids, seed);
             let (mut snapshot, mut plans) = (Snapshot::new(), Vec::new());
-            // Plans of another forest's rules, with other hashes.
-            let mut other = World::new("forest:seed=77", 60, seed);
+            // Plans for other rules, with other hashes.
+            let name = spec.split(':').next().unwrap();
+            let mut other = World::new(&format!("{name}:seed=77"), 60, seed);
             (0..80).for_each(|_| other.change(2, 20));
             let foreign = other.plan();
             let (mut kind, mut share_out) = (0, 30);
@@ -182,7 +187,7 @@ fn learning_at_any_moment_changes_no_answer() {
                 match world.dice.below(400) {
                     0..2 => kind = world.dice.below(4),
                     2..4 => share_out = [5, 30, 60, 95][world.dice.below(4)],
-                    // Notes are taken a few at a time, while rules change.
+                    // A snapshot is taken a few rules at a time, while rules change.
                     4..24 => {
                         if world.fitted().look(&mut snapshot) {
                             let plan = snapshot.compute(&mut NoProgress);
@@ -271,6 +276,43 @@ fn lookups_of_a_set_that_has_grown_cost_as_little_as_when_built() {
     assert!(
         adopted.now < 1.3 * built.now,
         "{adopted:?}, built {built:?}"
+    );
+    assert!(world.check() > 0);
+}
+
+/// Specific rules first: the online form makes many tables of them.
+#[test]
+fn tables_selected_in_the_background_are_as_good_as_those_of_a_build() {
+    let mut world = World::new("tuplemerge", 6000, 8);
+    let mut set = RuleSet::new(&Schema::ipv4_5tuple());
+    for number in 0..6000_u32 {
+        let kind = [2, 1, 0][number as usize / 2000];
+        let rule = rule(number, kind, &mut world.dice);
+        set.extend([rule.clone()]);
+        world.held[number as usize] = true;
+        world.apply(Owned::Insert(rule));
+    }
+    let grown = world.fitted().drift();
+    assert!(grown.is_due(), "{grown:?}");
+    let plan = world.plan();
+    assert_eq!(plan.sequence(), 6000);
+    assert!(world.fitted().install(&plan));
+    assert!(world.fitted().drift().installing);
+    // Updates move rules, and steps move the others.
+    for number in 0..500 {
+        let rule = set.rule(number).to_rule();
+        world.apply(Owned::Modify(rule));
+    }
+    assert!(world.fitted().is_installing());
+    assert!(world.check() > 0);
+    world.finish();
+    let installed = world.fitted().drift();
+    assert!(!installed.is_due() && !installed.installing);
+    let built = build("tuplemerge-offline", &set);
+    let built = drift_of(built.as_ref());
+    assert!(
+        installed.now < 1.15 * built.now,
+        "{installed:?}, built {built:?}"
     );
     assert!(world.check() > 0);
 }
