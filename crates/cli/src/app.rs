@@ -4,12 +4,14 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use classyard::engine::Engine;
 
 use crate::commands::{
     bench, check, classify, completions, convert, engines, explain, generate, inspect, plot,
     profiles, reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
+use crate::registry;
 use crate::talk::Talk;
 
 /// Packet classification: which rule does a packet hit, how fast, and why.
@@ -75,8 +77,11 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
     }
 }
 
-/// Runs a command line.
-pub(crate) fn run(words: impl IntoIterator<Item = OsString>) -> ExitCode {
+/// Runs a command line: `words` begin with the program's name. Commands know
+/// the engines of that list; `linear` and `forest` must be among them, the
+/// oracle and the default. The engines of the first call count.
+pub fn run(engines: &'static [Engine], words: impl IntoIterator<Item = OsString>) -> ExitCode {
+    registry::set(engines);
     let cli = match Cli::try_parse_from(words) {
         Ok(cli) => cli,
         Err(error) => {

@@ -1,17 +1,7 @@
-//! The command line of classyard: see [`app`] for the commands.
-
-mod app;
-mod bench;
-mod chart;
-mod commands;
-mod embedded;
-mod failure;
-mod input;
-mod output;
-mod talk;
+//! The command line of classyard, with the engines of the library.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    app::run(std::env::args_os())
+    classyard_cli::run(classyard::ENGINES, std::env::args_os())
 }

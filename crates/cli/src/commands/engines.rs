@@ -2,13 +2,14 @@
 
 use std::io::{self, Write};
 
+use classyard::EngineSpec;
 use classyard::engine::{self, OptionKind, OptionValue, Wraps};
-use classyard::{ENGINES, EngineSpec};
 use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::output::style::{BOLD, DIM, paint};
 use crate::output::{OutputArgs, Report, csv};
+use crate::registry;
 
 /// The engine that commands take when none is asked for.
 pub(crate) const DEFAULT: &str = "forest";
@@ -97,7 +98,7 @@ struct Unavailable {
 
 impl Engine {
     fn new(engine: &'static engine::Engine) -> Engine {
-        let specs = EngineSpec::defaults(ENGINES, engine);
+        let specs = EngineSpec::defaults(registry::engines(), engine);
         let dynamic: Vec<bool> = specs.map(|spec| spec.is_dynamic()).collect();
         let first = dynamic.first().copied();
         Engine {
@@ -172,7 +173,7 @@ impl EngineOption {
 /// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     args.output.report(&Engines {
-        engines: ENGINES.iter().map(Engine::new).collect(),
+        engines: registry::engines().iter().map(Engine::new).collect(),
     })
 }
 

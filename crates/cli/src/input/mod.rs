@@ -8,6 +8,8 @@ use classyard::EngineSpec;
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use flate2::read::MultiGzDecoder;
 
+use crate::registry;
+
 pub(crate) mod family;
 pub(crate) mod header_text;
 pub(crate) mod headers;
@@ -107,7 +109,7 @@ pub(crate) fn did_you_mean<'a>(word: &str, words: impl IntoIterator<Item = &'a s
 
 /// Reads an engine's specification, for the argument parser.
 pub(crate) fn engine(text: &str) -> Result<EngineSpec, String> {
-    EngineSpec::parse(text).map_err(|error| error.to_string())
+    registry::parse(text).map_err(|error| error.to_string())
 }
 
 /// What one word asks for: an engine, or all.
@@ -121,7 +123,7 @@ impl Engines {
     /// Reads a specification or `all`, for the argument parser.
     pub(crate) fn parse(text: &str) -> Result<Engines, String> {
         if text == Engines::ALL {
-            return Ok(Engines(EngineSpec::all().collect()));
+            return Ok(Engines(registry::all().collect()));
         }
         Ok(Engines(vec![engine(text)?]))
     }

@@ -178,7 +178,7 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// A lookup, step by step.
     fn trace(&self, key: &[u64; W]) -> LookupTrace;
 
-    /// The number of rules.
+    /// The number of rules, without hidden ones.
     fn rules(&self) -> usize;
 
     /// The number of tables, tuples, partitions or trees.
@@ -190,6 +190,12 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// More that the engine knows about itself.
     fn metrics(&self) -> Vec<Metric> {
         Vec::new()
+    }
+
+    /// See [`Classifier::hide`].
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        let _ = id;
+        None
     }
 }
 
@@ -419,6 +425,10 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
             index_bytes: self.algorithm.bytes().saturating_sub(rule_bytes),
             metrics: self.algorithm.metrics(),
         }
+    }
+
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        self.algorithm.hide(id)
     }
 
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {

@@ -18,6 +18,7 @@ use crate::input::headers::{HeadersArgs, choice_of};
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine, read_text, source_name};
 use crate::output::OutputArgs;
+use crate::registry;
 use crate::talk::Talk;
 
 mod report;
@@ -299,7 +300,7 @@ fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
     let mut specs: Vec<EngineSpec> = Vec::new();
     for word in words {
         if word == "all" {
-            specs.extend(EngineSpec::all());
+            specs.extend(registry::all());
         } else {
             specs.push(engine(word).map_err(Failure::usage)?);
         }

@@ -3,13 +3,14 @@
 use std::fs;
 use std::path::PathBuf;
 
-use classyard::{EngineSpec, Limits, Policy};
+use classyard::{Limits, Policy};
 use classyard_workload::generate::compare::{Comparison, Summary};
 
 use crate::failure::Failure;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
 use crate::output::OutputArgs;
+use crate::registry;
 use crate::talk::Talk;
 
 mod against;
@@ -117,7 +118,7 @@ fn summary(args: &Args, part: &classyard::RuleSet) -> Summary {
 /// The tables that each engine makes of the rules.
 fn tables(policy: &Policy, talk: Talk) -> Result<Vec<EngineTables>, Failure> {
     let mut rows = Vec::new();
-    for spec in EngineSpec::all() {
+    for spec in registry::all() {
         let built = policy.build(&spec, &Limits::default(), &mut talk.progress());
         match built {
             Ok(built) => rows.push(EngineTables {

@@ -1,0 +1,198 @@
+//! An engine of your own in the classyard command line: all commands, checks
+//! and benchmarks know it beside those of the library.
+//!
+//! ```text
+//! cargo run --release --example own_engine -- engines
+//! cargo run --release --example own_engine -- check --engines stride,forest
+//! cargo run --release --example own_engine -- bench --engines stride:bits=12,tss
+//! ```
+//!
+//! The engine, `stride`, takes no updates. It looks at some leading bits of one
+//! field, the first by default, and keeps a list of the rules that
+//! can match for each value of these bits.
+
+use std::process::ExitCode;
+
+use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
+use classyard::{
+    BuildError, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId, RuleSet, Winner,
+};
+
+const STRIDE: Engine = Engine {
+    name: "stride",
+    summary: "a list of rules for each value of some leading bits of a field",
+    paper: "none; an example",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::whole("bits", (1, 16), 8, "leading bits that choose a list"),
+        EngineOption::whole("field", (0, 63), 0, "the field that has them, from 0"),
+    ],
+    dynamic: Engine::takes_no_updates,
+    accepts: |spec, schema| {
+        let field = spec.options().whole("field");
+        if field < schema.fields().len() {
+            return Ok(());
+        }
+        let last = schema.fields().len() - 1;
+        Err(Refusal {
+            engine: spec.to_string(),
+            field: schema.fields()[last].name().to_owned(),
+            reason: format!("it is field {last}, the last, and field {field} is asked for"),
+            instead: format!("choose `field` from 0 to {last}"),
+        })
+    },
+    build: build_static::<AnyWidth>,
+};
+
+struct AnyWidth;
+
+impl Family for AnyWidth {
+    type At<const W: usize> = Stride;
+}
+
+struct Stride {
+    rules: RuleSet,
+    field: FieldId,
+    /// The field's bits below the leading ones.
+    shift: u32,
+    /// The positions of rules, best first, for each value of the leading bits.
+    lists: Vec<Vec<u32>>,
+    /// Whether the rule at a position is passed over.
+    hidden: Vec<bool>,
+}
+
+impl Stride {
+    /// The list of a key, by its number.
+    fn list(&self, key: &[u64]) -> usize {
+        let value = self.rules.schema().get_field(key, self.field);
+        usize::try_from(value >> self.shift).expect("at most 16 bits")
+    }
+
+    /// The rules of a list that could improve a candidate, best first.
+    fn better(&self, list: usize, best: Winner) -> impl Iterator<Item = usize> {
+        let list = self.lists[list].iter().map(|&at| at as usize);
+        list.filter(|&at| !self.hidden[at])
+            .take_while(move |&at| self.rules.rule(at).winner().beats(best))
+    }
+}
+
+impl<const W: usize> Algorithm<W> for Stride {
+    type Buffers = ();
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<Stride, BuildError> {
+        let (rules, options) = (request.rules, request.spec.options());
+        let field = rules.schema().field_ids().nth(options.whole("field"));
+        let field = field.expect("the specification was checked");
+        let width = rules.schema().field(field).width();
+        let bits = u32::try_from(options.whole("bits"))
+            .expect("at most 16")
+            .min(width);
+        let shift = width - bits;
+        let mut lists = vec![Vec::new(); 1 << bits];
+        let mut held = 0;
+        for (done, at) in rules.by_rank().into_iter().enumerate() {
+            if done % 1024 == 0 {
+                request.report("filling lists", done, rules.len())?;
+            }
+            let (low, high) = rules.rule(at as usize).ends(field);
+            let list = |end: u128| usize::try_from(end >> shift).expect("at most 16 bits");
+            for list in &mut lists[list(low)..=list(high)] {
+                list.push(at);
+            }
+            held += 4 * (list(high) - list(low) + 1);
+            request.limits.check_bytes(held)?;
+        }
+        Ok(Stride {
+            hidden: vec![false; rules.len()],
+            rules: rules.clone(),
+            field,
+            shift,
+            lists,
+        })
+    }
+
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        let first = self
+            .better(self.list(key), best)
+            .map(|at| self.rules.rule(at))
+            .find(|rule| rule.matches(key));
+        first.map_or(best, |rule| rule.winner())
+    }
+
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        // The outcome depends on these bits at most.
+        mask.fill(u64::MAX);
+        self.improve(key, best)
+    }
+
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let winner = self.improve(key, Winner::MISS);
+        let list = self.list(key);
+        let compared = self
+            .better(list, Winner::MISS)
+            .map(|at| self.rules.rule(at));
+        let compared = compared.take_while(|rule| !winner.beats(rule.winner()));
+        let (schema, mut mask) = (self.rules.schema(), vec![0; W]);
+        let bits = schema.field(self.field).max_value() >> self.shift << self.shift;
+        let set = schema.set_field(&mut mask, self.field, bits);
+        set.expect("a value of the field");
+        LookupTrace {
+            probes: vec![Probe {
+                table: list,
+                mask,
+                rules: self.lists[list].len(),
+                compared: compared.map(|rule| rule.id()).collect(),
+                winner,
+            }],
+            tables: self.lists.len(),
+            winner,
+        }
+    }
+
+    fn rules(&self) -> usize {
+        self.hidden.iter().filter(|hidden| !**hidden).count()
+    }
+
+    fn tables(&self) -> usize {
+        self.lists.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let lists = self.lists.iter().map(|list| 4 * list.capacity());
+        lists.sum::<usize>()
+            + self.lists.capacity() * size_of::<Vec<u32>>()
+            + self.hidden.capacity()
+            + self.rules.bytes()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let longest = self.lists.iter().map(Vec::len).max();
+        vec![Metric::count(
+            "rules in the longest list",
+            longest.unwrap_or(0),
+        )]
+    }
+
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        let Some(at) = self.rules.position(id) else {
+            return Some(false);
+        };
+        Some(!std::mem::replace(&mut self.hidden[at], true))
+    }
+}
+
+/// The library's engines and this one.
+static ALL: [Engine; ENGINES.len() + 1] = {
+    let mut all = [STRIDE; ENGINES.len() + 1];
+    let mut next = 0;
+    while next < ENGINES.len() {
+        all[next] = ENGINES[next];
+        next += 1;
+    }
+    all
+};
+
+fn main() -> ExitCode {
+    classyard_cli::run(&ALL, std::env::args_os())
+}

@@ -1,0 +1,15 @@
+//! The command line of classyard, as a library: with engines of your own it is
+//! a command line that knows them too. `examples/own_engine.rs` shows how.
+
+mod app;
+mod bench;
+mod chart;
+mod commands;
+mod embedded;
+mod failure;
+mod input;
+mod output;
+mod registry;
+mod talk;
+
+pub use app::run;
