@@ -11,46 +11,44 @@
 //! visited in the order of their best rules, and a lookup ends when no later
 //! table can win.
 //!
-//! # Data layout
-//! ```text
-//! node    table ──next──▶ table ──next──▶ table          best first
-//!           │ mask | best | slots
-//! slots   [ position | signature | rivals | length ] …   8 bytes, no probing
-//!              │                        └─ NODE: position is a node's first table
-//! runs    rank × n | value₀ × n | mask₀ × n | …          n rules, column by column
+//! # Modules
+//! From the bottom up; a module imports only modules above it in this list.
 //!
-//! places  { rule id → table, slot }                      9 bytes for ids in order
-//! ```
-//! A slot has no key: rules whose hashes meet share a run, and the comparison
-//! tells them apart. A 16-bit signature turns away most keys that have nothing
-//! to find.
+//! | module | what it is |
+//! |---|---|
+//! | [`slot`] | the 64-bit slot: its bits, and what they mean |
+//! | [`outline`] | a rule, as far as masks are concerned |
+//! | [`settings`] | what users choose |
+//! | [`kernels`] | vector code: pending keys, probing tables, comparing runs |
+//! | [`rows`] | a rule as the columns of a run, and back |
+//! | [`structure`] | tables, slots, runs, places; data layout and invariants |
+//! | [`lookup`] | batches, one key, masked, traced |
+//! | [`conflicts`] | marks of the tables in which a rule may be beaten |
+//! | [`learn`] | choosing masks: a sample, an estimate of costs, a search |
+//! | [`grow`] | from rules and masks to tables, runs and nested nodes |
+//! | [`update`] | inserting and removing, splitting and folding |
+//! | [`maintain`] | drift, snapshots, adopting plans |
+//! | [`index`] | the forest: all of the above together |
+//! | [`engine`] | the forest as a classifier |
 //!
-//! # Lookup
-//! See [`lookup`]: in batches, one key at a time, and with un-wildcarding; the
-//! comparison is [`crate::simd::runs`]. Tables in which nothing better than what
-//! was found can match are passed over: [`rivals`].
+//! `docs/forest.md` has who imports whom.
 //!
 //! # Learning
-//! See [`learn`]. When building, choose the masks whose tables make lookups
-//! cheapest, as simulated on a sample of the rules, and deal the rules out: each
-//! goes to the first mask that serves it. Likewise in each bucket of more than
-//! `most` rules.
+//! When building, choose the masks whose tables make lookups cheapest, as
+//! estimated on a sample of the rules, and deal the rules out: each goes to the
+//! first mask that fits it. Likewise in each bucket of more than `most` rules.
 //!
 //! # Updates
-//! A rule goes to the first learned table that serves it, in each node on its
-//! way; a run of `most` rules is split into a node when one more comes. A
-//! removal finds its run through `places`. A node of few rules becomes a run
-//! again, an empty table goes. Whatever is large, arrays that grow, gaps to be
-//! closed, bounds to be corrected, is done a few steps with each update
-//! ([`runs`], [`places`]).
+//! A rule goes to the first learned table that fits it, in each node on its way;
+//! a run of `most` rules is split into a node when one more comes. A removal finds
+//! its run by id. A node of few rules becomes a run again, an empty table goes.
+//! Whatever is large, arrays that grow, gaps to be closed, bounds to be corrected,
+//! is done a few steps with each update.
 //!
-//! # Learning again
-//! Masks are not touched by updates, so lookups get dearer as the rules become
-//! others: [`drift`]. The root is learned again from notes of the rules, on
-//! another thread ([`study`]), and the plan is adopted in place: new tables join
-//! the old ones in the root, and rules move over, a few with each update
-//! ([`adopt`]). [`rebuild`] learns everything anew, nested nodes as well, at
-//! once.
+//! Masks are not touched by updates, so lookup cost rises as the rule set changes.
+//! The root is optimised again from a snapshot of the rules, on another thread,
+//! and the plan is adopted in place. [`rebuild`] learns everything anew, nested
+//! nodes as well, at once.
 //!
 //! # Cost
 //! Lookup: a hash and a slot for each table that is visited, mostly one to
@@ -64,46 +62,36 @@
 //!
 //! [`rebuild`]: crate::classifier::DynamicClassifier::rebuild
 
-use std::sync::Arc;
-
-use crate::classifier::{
-    Classifier, DynamicClassifier, Limits, LookupTrace, Progress, Scratch, Stats, report,
-};
-use crate::engine::tuple_space::build_for_width;
+use crate::classifier::{Classifier, Limits, Progress};
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
-use crate::error::{BuildError, UpdateError};
-use crate::key::KeySlice;
-use crate::relearn::{Drift, LookupPlan, Study};
-use crate::rule::{Priority, RuleId, Winner};
+use crate::error::BuildError;
 use crate::ruleset::RuleSet;
-use crate::schema::Schema;
 use crate::simd::Isa;
-use crate::transaction::{Change, Transaction};
 
-mod adopt;
-mod change;
-mod drift;
+mod conflicts;
+mod engine;
+mod grow;
+mod index;
+mod kernels;
 mod learn;
 mod lookup;
-mod places;
-mod rivals;
-mod runs;
-mod shape;
-mod study;
-mod table;
-mod tables;
-mod tree;
-mod units;
+mod maintain;
+mod outline;
+mod rows;
+mod settings;
+mod slot;
+mod structure;
+#[cfg(test)]
+mod tests;
+mod update;
 
-use lookup::{Buffers, Means};
-use runs::MAX_RUN;
-use shape::RowShape;
-use table::TableNumber;
-use tree::{Forest, Settings};
+use lookup::LookupConfig;
+use settings::{Feature, NAME, Settings};
+use slot::MAX_RUN;
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
-    name: "forest",
+    name: NAME,
     summary: "few tables with learned masks, rules compared eight at a time",
     paper: "ours; tables as in [TM19] §III",
     wraps: Wraps::Nothing,
@@ -129,7 +117,7 @@ pub(super) const ENGINE: Engine = Engine {
         EngineOption::SEED,
         EngineOption::choice(
             "without",
-            &Ingredient::NAMES,
+            &Feature::NAMES,
             "go without an ingredient, to see what it is worth",
         ),
     ],
@@ -154,10 +142,10 @@ fn build(
     progress: &mut dyn Progress,
 ) -> Result<Box<dyn Classifier>, BuildError> {
     let options = spec.options();
-    let without = Ingredient::named(options.choice("without"));
+    let without = Feature::named(options.choice("without"));
     let settings = Settings {
         target: options.whole("bucket"),
-        most: if without == Some(Ingredient::Nests) {
+        most: if without == Some(Feature::NestedNodes) {
             MAX_RUN
         } else {
             options.whole("most")
@@ -166,210 +154,17 @@ fn build(
         without,
     };
     let isa = Isa::named(options.choice("isa")).expect("the specification was checked");
-    let instead = |ingredient| {
-        if without == Some(ingredient) {
-            Isa::Scalar
-        } else {
+    let instead = |feature| {
+        if settings.has(feature) {
             isa
+        } else {
+            Isa::Scalar
         }
     };
-    let means = Means {
-        probing: instead(Ingredient::Vectors),
-        comparing: instead(Ingredient::Blocks),
-        ahead: without != Some(Ingredient::Prefetch),
+    let lookup = LookupConfig {
+        probing: instead(Feature::Vectors),
+        comparing: instead(Feature::Blocks),
+        prefetch: settings.has(Feature::Prefetch),
     };
-    build_for_width!(
-        rules.schema(),
-        build_width(rules, settings, means, limits, progress)
-    )
-}
-
-fn build_width<const W: usize>(
-    rules: &RuleSet,
-    settings: Settings,
-    means: Means,
-    limits: &Limits,
-    progress: &mut dyn Progress,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    let mut forest = Forest::<W>::new(rules.schema(), settings);
-    let row = forest.shape.columns() * size_of::<u64>();
-    limits.check_bytes(rules.len().saturating_mul(row))?;
-    forest.fill(rules.iter(), progress)?;
-    limits.check_bytes(forest.bytes())?;
-    report(progress, "learning masks", rules.len(), rules.len())?;
-    Ok(Box::new(ForestEngine {
-        forest,
-        means,
-        limits: *limits,
-    }))
-}
-
-/// What makes the engine fast, piece by piece. Going without one changes speed,
-/// never results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ingredient {
-    /// Masks of any bits. Without: of the leading bits of fields, as tuples are.
-    Masks,
-    /// Nodes nested in full buckets. Without: long runs.
-    Nests,
-    /// Marks of where rules may be beaten. Without: every table with better
-    /// rules is looked into.
-    Rivals,
-    /// Huge pages.
-    Pages,
-    /// Eight keys hashed and eight slots read at a time.
-    Vectors,
-    /// Four or eight rules compared at a time.
-    Blocks,
-    /// Memory asked for ahead of its use.
-    Prefetch,
-}
-
-impl Ingredient {
-    /// The names by which one is left out, after the one for none.
-    const NAMES: [&'static str; 8] = [
-        "nothing", "masks", "nests", "rivals", "pages", "vectors", "blocks", "prefetch",
-    ];
-
-    fn named(name: &str) -> Option<Ingredient> {
-        match name {
-            "masks" => Some(Ingredient::Masks),
-            "nests" => Some(Ingredient::Nests),
-            "rivals" => Some(Ingredient::Rivals),
-            "pages" => Some(Ingredient::Pages),
-            "vectors" => Some(Ingredient::Vectors),
-            "blocks" => Some(Ingredient::Blocks),
-            "prefetch" => Some(Ingredient::Prefetch),
-            _ => None,
-        }
-    }
-}
-
-/// A forest as a classifier.
-struct ForestEngine<const W: usize> {
-    forest: Forest<W>,
-    means: Means,
-    limits: Limits,
-}
-
-/// One key as a row.
-fn row<const W: usize>(key: &[u64]) -> &[u64; W] {
-    key.try_into().expect("a key of another schema")
-}
-
-impl<const W: usize> Classifier for ForestEngine<W> {
-    fn engine(&self) -> &'static str {
-        ENGINE.name
-    }
-
-    fn schema(&self) -> &Arc<Schema> {
-        &self.forest.schema
-    }
-
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
-        assert_eq!(keys.len(), winners.len(), "one winner for each key");
-        let mut buffers: Box<Buffers> = scratch.take();
-        self.forest
-            .improve_batch(self.means, keys.rows(), winners, &mut buffers);
-        scratch.put(buffers);
-    }
-
-    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
-        self.forest.improve(self.means, row(key), Winner::MISS)
-    }
-
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        _: &mut Scratch,
-    ) -> Winner {
-        assert_eq!(mask.len(), W, "a mask as wide as the key");
-        self.forest.improve_masked(row(key), best, mask)
-    }
-
-    fn trace(&self, key: &[u64]) -> LookupTrace {
-        self.forest.trace(row(key))
-    }
-
-    fn stats(&self) -> Stats {
-        self.forest.stats(self.means)
-    }
-
-    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
-        Some(self)
-    }
-
-    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
-        Some(self)
-    }
-}
-
-impl<const W: usize> DynamicClassifier for ForestEngine<W> {
-    fn contains(&self, id: RuleId) -> bool {
-        self.forest.contains(id)
-    }
-
-    fn capacity(&self) -> usize {
-        self.forest.runs.capacity()
-    }
-
-    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
-        self.forest.copy_rule(id, words)
-    }
-
-    fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        let checked = transaction.validate(
-            &self.forest.schema,
-            &self.limits.within(self.capacity()),
-            self.forest.len(),
-            || self.forest.bytes(),
-            |id| self.forest.contains(id),
-        );
-        checked.map_err(|error| error.within(&self.limits, ENGINE.name))
-    }
-
-    fn replay(&mut self, transaction: &Transaction<'_>) {
-        for change in transaction.changes() {
-            match change {
-                Change::Insert(rule) => self.forest.insert(rule),
-                Change::Remove(id) => self.forest.remove(*id),
-                Change::Modify(rule) => {
-                    self.forest.remove(rule.id());
-                    self.forest.insert(rule);
-                }
-            }
-            self.forest.go_on(adopt::STEPS);
-        }
-    }
-
-    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
-        self.forest.relearn(progress)
-    }
-
-    fn drift(&self) -> Option<Drift> {
-        Some(self.forest.drift())
-    }
-
-    fn study(&self, study: &mut Study) -> bool {
-        self.forest.study(study.notes(|| self.forest.notes()))
-    }
-
-    fn adopt(&mut self, plan: &LookupPlan) -> bool {
-        let fits = plan.fits(self);
-        if let Some(plan) = plan.get().filter(|_| fits) {
-            self.forest.adopt(plan);
-        }
-        fits
-    }
-
-    fn maintain(&mut self, steps: usize) -> bool {
-        self.forest.go_on(steps);
-        self.is_unfinished()
-    }
-
-    fn is_unfinished(&self) -> bool {
-        self.forest.is_unfinished()
-    }
+    engine::build(rules, settings, lookup, limits, progress)
 }
