@@ -210,7 +210,7 @@ fn bucket_may_conflict<const W: usize>(
 ) -> bool {
     match bucket {
         Bucket::Empty => false,
-        Bucket::Node(first) => structure
+        Bucket::Nested(first) => structure
             .chain(first)
             .take_while(|number| structure.table(*number).best() < row[0])
             .any(|number| table_may_conflict(structure, number, row, left)),

@@ -1,5 +1,5 @@
-//! Growing nodes: from rules and the masks that a plan gives them to tables,
-//! runs and nested nodes.
+//! Growing chains of tables: from rules, and the masks that a plan gives them, to
+//! tables, runs and nested tables.
 //!
 //! ```text
 //! grow_root(rules):
@@ -12,7 +12,7 @@
 //!     for the rules of each slot: slot = grow_bucket(rules)
 //! grow_bucket(rules):
 //!     few, or nothing tells them apart:  a run
-//!     otherwise:                         a nested node, grown as the root is
+//!     otherwise:                         nested tables, grown as the root is
 //! ```
 //! A split run is grown in the same way within an update, as far as the
 //! [`Budget`] allows.
@@ -37,7 +37,7 @@ const SPLIT_WORDS: usize = 8192;
 /// [maintenance](super::maintain).
 const RULES_PER_STEP: usize = 4;
 
-/// How nodes are grown.
+/// How chains are grown.
 pub(super) struct Growth<const W: usize> {
     learner: Learner<W>,
     /// The most rules of a run that could be split.
@@ -97,7 +97,7 @@ impl<const W: usize> Growth<W> {
                 && (len / most).is_power_of_two()
     }
 
-    /// The masks of a node of these rules.
+    /// The masks of a chain of these rules.
     fn plan(
         &mut self,
         structure: &Structure<W>,
@@ -159,7 +159,7 @@ pub(super) fn grow_root<const W: usize>(
     Ok(plan.cost)
 }
 
-/// Takes the rules of a node's next table out of `rest`: those that the next mask
+/// Takes the rules of a chain's next table out of `rest`: those that the next mask
 /// of some use fits, all of them when there is none.
 fn next_table<const W: usize>(
     structure: &Structure<W>,
@@ -179,14 +179,14 @@ fn next_table<const W: usize>(
     ([0; W], std::mem::take(rest))
 }
 
-/// Makes a table of rules in the node at a place.
+/// Makes a table of rules in the chain at a place.
 fn grow_table<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
     rows: &Rows<'_>,
     mask: [u64; W],
     served: Vec<u32>,
-    node: Place,
+    parent: Place,
     order: u32,
 ) -> TableNumber {
     let probe = Table::new(mask, 1);
@@ -200,7 +200,7 @@ fn grow_table<const W: usize>(
     hashed.sort_unstable();
     let ranks = hashed.iter().map(|&(_, index)| rows.rank(index));
     let best = ranks.min().unwrap_or(u64::MAX);
-    let table = Table::new(mask, slots_for(&hashed)).of_node(node, order);
+    let table = Table::new(mask, slots_for(&hashed)).of_chain(parent, order);
     let number = structure.add(table.for_rules(hashed.len(), best));
     let mut from = 0;
     while from < hashed.len() {
@@ -225,7 +225,7 @@ fn grow_table<const W: usize>(
     number
 }
 
-/// Makes a run of rules, or a node if they are too many; the caller fills the
+/// Makes a run of rules, or nested tables if they are too many; the caller fills the
 /// place with it. When they are the `whole` of a table that should have told them
 /// apart, learning again would choose the same table.
 pub(super) fn grow_bucket<const W: usize>(
@@ -265,7 +265,7 @@ pub(super) fn grow_bucket<const W: usize>(
                 next =
                     (!rest.is_empty()).then(|| next_table(structure, rows, &mut rest, &mut masks));
             }
-            return Bucket::Node(structure.first_of(place));
+            return Bucket::Nested(structure.first_of(place));
         }
         members = served;
     }

@@ -7,7 +7,7 @@
 //! *learned*: any bits of any fields that tell the rules apart, so that two or
 //! three tables serve nearly all rules of a set, in small buckets. A bucket is
 //! a *run* of rules, best first, compared up to eight at a time; a bucket that
-//! is too full for that becomes a *node* with masks of its own. Tables are
+//! is too full for that gets *nested tables* with masks of their own. Tables are
 //! visited in the order of their best rules, and a lookup ends when no later
 //! table can win.
 //!
@@ -19,13 +19,13 @@
 //! | [`slot`] | the 64-bit slot: its bits, and what they mean |
 //! | [`outline`] | a rule, as far as masks are concerned |
 //! | [`settings`] | what users choose |
-//! | [`kernels`] | vector code: pending keys, probing tables, comparing runs |
+//! | [`kernels`] | vector code: active keys, probing tables, comparing runs |
 //! | [`rows`] | a rule as the columns of a run, and back |
 //! | [`structure`] | tables, slots, runs, places; data layout and invariants |
 //! | [`lookup`] | batches, one key, masked, traced |
 //! | [`conflicts`] | marks of the tables in which a rule may be beaten |
 //! | [`learn`] | choosing masks: a sample, an estimate of costs, a search |
-//! | [`grow`] | from rules and masks to tables, runs and nested nodes |
+//! | [`grow`] | from rules and masks to tables, runs and nested tables |
 //! | [`update`] | inserting and removing, splitting and folding |
 //! | [`maintain`] | drift, snapshots, adopting plans |
 //! | [`index`] | the forest: all of the above together |
@@ -39,16 +39,17 @@
 //! first mask that fits it. Likewise in each bucket of more than `most` rules.
 //!
 //! # Updates
-//! A rule goes to the first learned table that fits it, in each node on its way;
-//! a run of `most` rules is split into a node when one more comes. A removal finds
-//! its run by id. A node of few rules becomes a run again, an empty table goes.
+//! A rule goes to the first learned table that fits it, in each chain on its way;
+//! a run of `most` rules is split into nested tables when one more comes. A removal
+//! finds its run by id. Nested tables with few rules become a run again, an empty
+//! table goes.
 //! Whatever is large, arrays that grow, gaps to be closed, bounds to be corrected,
 //! is done a few steps with each update.
 //!
 //! Masks are not touched by updates, so lookup cost rises as the rule set changes.
 //! The root is optimised again from a snapshot of the rules, on another thread,
 //! and the plan is adopted in place. [`rebuild`] learns everything anew, nested
-//! nodes as well, at once.
+//! tables as well, at once.
 //!
 //! # Cost
 //! Lookup: a hash and a slot for each table that is visited, mostly one to
@@ -145,7 +146,7 @@ fn build(
     let without = Feature::named(options.choice("without"));
     let settings = Settings {
         target: options.whole("bucket"),
-        most: if without == Some(Feature::NestedNodes) {
+        most: if without == Some(Feature::NestedTables) {
             MAX_RUN
         } else {
             options.whole("most")

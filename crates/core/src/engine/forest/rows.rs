@@ -408,8 +408,8 @@ impl<'a> Rows<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kernels::active::OneKey;
     use super::super::kernels::compare::{self, Hits};
-    use super::super::kernels::pending::OneKey;
     use super::super::slot::{Bucket, Hit, Run, Slot};
     use super::*;
     use crate::engine::splitmix;

@@ -28,8 +28,8 @@ impl Settings {
 pub(super) enum Feature {
     /// Masks of any bits. Without: of the leading bits of fields, as tuples are.
     AnyBits,
-    /// Nodes nested in full buckets. Without: long runs.
-    NestedNodes,
+    /// Tables nested in full buckets. Without: long runs.
+    NestedTables,
     /// Conflict marks. Without: every table with better rules is looked into.
     ConflictMarks,
     /// Huge pages.
@@ -51,7 +51,7 @@ impl Feature {
     pub(super) fn named(name: &str) -> Option<Feature> {
         match name {
             "masks" => Some(Feature::AnyBits),
-            "nests" => Some(Feature::NestedNodes),
+            "nests" => Some(Feature::NestedTables),
             "rivals" => Some(Feature::ConflictMarks),
             "pages" => Some(Feature::HugePages),
             "vectors" => Some(Feature::Vectors),

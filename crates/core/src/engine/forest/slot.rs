@@ -11,7 +11,7 @@
 //! |---|---|---|
 //! | 0 | empty | 0 |
 //! | 1 to 1024 | a run of that many rules | the run's first word |
-//! | [`Slot::NODE`] | a nested node | the number of the node's first table |
+//! | [`Slot::NESTED`] | nested tables | the number of the first of them |
 //!
 //! The *signature* is a Bloom filter of 16 bits: each rule of the bucket sets the
 //! bit that four further bits of its hash choose. A key whose bit is not set has
@@ -111,15 +111,15 @@ impl TableNumber {
         self.0 as usize
     }
 
-    /// The first table of a slot's node; means nothing for other slots.
+    /// The first of a slot's nested tables; means nothing for other slots.
     #[inline]
     pub(crate) fn from_slot(slot: Slot) -> TableNumber {
         TableNumber(slot.position())
     }
 }
 
-/// A slot of a table. A rule's place is the slot whose run it is in; a nested
-/// node's place is the slot that points to it.
+/// A slot of a table. A rule's place is the slot whose run it is in; nested
+/// tables have the slot that points to the first of them as their *parent*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) table: TableNumber,
@@ -127,7 +127,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The place of the root node, to which no slot points.
+    /// The parent of the root's tables, to which no slot points.
     pub(crate) const ROOT: Place = Place {
         table: TableNumber::NONE,
         slot: 0,
@@ -157,8 +157,8 @@ pub(crate) const MAX_RUN: usize = 1024;
 pub(crate) enum Bucket {
     Empty,
     Run(Run),
-    /// A nested node, by its first table.
-    Node(TableNumber),
+    /// Nested tables, by the first of them.
+    Nested(TableNumber),
 }
 
 /// A bucket in 8 bytes; see the [module](self) for its bits.
@@ -169,15 +169,15 @@ pub(crate) struct Slot(u64);
 impl Slot {
     pub(crate) const EMPTY: Slot = Slot(0);
 
-    /// The length that means a nested node.
-    pub(crate) const NODE: u64 = LENGTH;
+    /// The length that means nested tables.
+    pub(crate) const NESTED: u64 = LENGTH;
 
     /// A bucket whose rules may have conflicts in every group.
     pub(crate) fn new(bucket: Bucket, signature: u16) -> Slot {
         let (position, length) = match bucket {
             Bucket::Empty => return Slot::EMPTY,
             Bucket::Run(run) => (run.start, u64::from(run.len)),
-            Bucket::Node(first) => (first.0, Slot::NODE),
+            Bucket::Nested(first) => (first.0, Slot::NESTED),
         };
         let position = u64::from(position) << POSITION_AT;
         let slot = Slot(position | u64::from(signature) << SIGNATURE_AT | length);
@@ -208,7 +208,7 @@ impl Slot {
     pub(crate) fn bucket(self) -> Bucket {
         match self.length() {
             0 => Bucket::Empty,
-            _ if self.is_node() => Bucket::Node(TableNumber(self.position())),
+            _ if self.is_nested() => Bucket::Nested(TableNumber(self.position())),
             len => Bucket::Run(Run {
                 start: self.position(),
                 len,
@@ -240,8 +240,8 @@ impl Slot {
     }
 
     #[inline]
-    pub(crate) fn is_node(self) -> bool {
-        self.0 & LENGTH == Slot::NODE
+    pub(crate) fn is_nested(self) -> bool {
+        self.0 & LENGTH == Slot::NESTED
     }
 
     #[inline]
@@ -315,7 +315,7 @@ mod tests {
         for bucket in [
             Bucket::Empty,
             Bucket::Run(run),
-            Bucket::Node(TableNumber(5)),
+            Bucket::Nested(TableNumber(5)),
         ] {
             let slot = Slot::new(bucket, 0b101);
             let marked = slot.with_conflicts(ConflictMask::group(3));

@@ -1,9 +1,9 @@
 //! Updates: one rule is inserted or removed.
 //!
 //! A rule goes to the first table, in the order in which masks were learned, that
-//! fits it, in each node on its way. A run of `most` rules is *split* into a
-//! nested node when one more comes; a node with few rules left is *folded* into a
-//! run. Masks stay as they are.
+//! fits it, in each chain on its way. A run of `most` rules is *split* into nested
+//! tables when one more comes; nested tables with few rules left are *folded* into
+//! a run. Masks stay as they are.
 
 use super::grow::{self, Growth};
 use super::outline::Outline;
@@ -12,7 +12,7 @@ use super::slot::{Bucket, MAX_RUN, Place, Run, TableNumber};
 use super::structure::{Role, RuleAt, Structure, Table};
 use crate::rule::RuleId;
 
-/// A nested node with no more rules becomes a run again.
+/// Nested tables with no more rules than this become a run again.
 const FOLDED: usize = 6;
 
 /// Inserts a rule, given as a row, whose id is free or was taken out.
@@ -23,14 +23,14 @@ pub(super) fn insert<const W: usize>(
 ) {
     structure.make_room();
     let rule = structure.outline(row);
-    let mut node = Place::ROOT;
+    let mut parent = Place::ROOT;
     loop {
-        let table = table_for(structure, &rule, node);
+        let table = table_for(structure, &rule, parent);
         let entry = structure.count_in(table, &rule);
         match entry.bucket {
-            Bucket::Node(_) => {
+            Bucket::Nested(_) => {
                 structure.fill(entry.place, entry.bucket, entry.signature);
-                node = entry.place;
+                parent = entry.place;
             }
             Bucket::Run(run) if growth.is_to_be_split(run) => {
                 let bucket = split(structure, growth, run, row, entry.place);
@@ -48,26 +48,26 @@ pub(super) fn insert<const W: usize>(
 /// Removes the rule of an id, which must be there.
 pub(super) fn remove<const W: usize>(structure: &mut Structure<W>, id: RuleId) {
     structure.make_room();
-    if let Some(node) = structure.remove(id, FOLDED) {
-        fold(structure, node);
+    if let Some(parent) = structure.remove(id, FOLDED) {
+        fold(structure, parent);
     }
 }
 
 /// Takes a rule out that is inserted again.
 pub(super) fn take_out<const W: usize>(structure: &mut Structure<W>, rule: RuleAt) {
-    if let Some(node) = structure.take_out(rule, FOLDED) {
-        fold(structure, node);
+    if let Some(parent) = structure.take_out(rule, FOLDED) {
+        fold(structure, parent);
     }
 }
 
-/// The table of a node that a rule goes to: the first learned of those that fit
+/// The table of a chain that a rule goes to: the first learned of those that fit
 /// it, a new one that fits all if there is none.
 fn table_for<const W: usize>(
     structure: &mut Structure<W>,
     rule: &Outline<W>,
-    node: Place,
+    parent: Place,
 ) -> TableNumber {
-    let chain = structure.chain(structure.first_of(node));
+    let chain = structure.chain(structure.first_of(parent));
     let fitting = chain.filter(|number| {
         let table = structure.table(*number);
         table.role() != Role::Draining && rule.fits(table.mask()) && !is_full(table)
@@ -75,7 +75,7 @@ fn table_for<const W: usize>(
     if let Some(first) = fitting.min_by_key(|number| structure.table(*number).order()) {
         return first;
     }
-    structure.add(Table::new([0; W], 1).of_node(node, u32::MAX))
+    structure.add(Table::new([0; W], 1).of_chain(parent, u32::MAX))
 }
 
 /// Whether a table is a single run with no room and no hope of a split.
@@ -83,7 +83,7 @@ fn is_full<const W: usize>(table: &Table<W>) -> bool {
     table.slot_count() == 1 && usize::from(table.slot(0).length()) == MAX_RUN
 }
 
-/// Makes a node of a run with one more rule, or a longer run where no mask tells
+/// Makes nested tables of a run with one more rule, or a longer run where no mask tells
 /// its rules apart. The caller fills the place with it.
 fn split<const W: usize>(
     structure: &mut Structure<W>,
@@ -102,18 +102,18 @@ fn split<const W: usize>(
     bucket
 }
 
-/// Makes a run of a small node.
-fn fold<const W: usize>(structure: &mut Structure<W>, node: Place) {
+/// Makes a run of the nested tables under a slot.
+fn fold<const W: usize>(structure: &mut Structure<W>, parent: Place) {
     let mut words = Vec::new();
-    structure.dissolve_node(structure.first_of(node), &mut words);
+    structure.dissolve_chain(structure.first_of(parent), &mut words);
     let rows = Rows::new(&words, structure.shape().columns());
     let members = rows.numbers();
-    let table = structure.table(node.table);
+    let table = structure.table(parent.table);
     let signature = members.iter().fold(0, |signature, &index| {
         let rule = structure.outline(rows.row(index));
         let hash = table.hash(&rule.value, structure.secrets());
         signature | 1 << table.signature_bit(hash)
     });
-    let run = grow::make_run(structure, &rows, members, node);
-    structure.fill(node, Bucket::Run(run), signature);
+    let run = grow::make_run(structure, &rows, members, parent);
+    structure.fill(parent, Bucket::Run(run), signature);
 }

@@ -28,7 +28,7 @@
 //!
 //! Ranges that are no lane are left to `accept`, which sees candidates only.
 
-use super::pending::Keys;
+use super::active::Keys;
 use crate::engine::forest::slot::Hit;
 use crate::rule::Winner;
 use crate::simd::{Isa, prefetch_early_at};
@@ -42,7 +42,7 @@ pub(crate) struct Hits<'a> {
     pub(crate) hits: &'a [Hit],
     /// No run has more than [`SHORT`] rules.
     pub(crate) short: bool,
-    /// Whether to ask for all runs first.
+    /// Whether to prefetch all runs first.
     pub(crate) prefetch: bool,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Hits<'a> {
 const LINE: usize = 8;
 
 impl Hits<'_> {
-    /// How many cache lines of a run are asked for: those of two rules of a short
+    /// How many cache lines of a run are prefetched: those of two rules of a short
     /// one, of eight of a long one, and more, since runs seldom begin with a
     /// line. The same number for all, or branches would depend on it.
     #[inline(always)]
@@ -83,7 +83,7 @@ impl Hits<'_> {
         assert!(end <= words.len(), "runs among the words");
         assert!(self.hits.is_empty() || key < keys, "keys that exist");
         if self.prefetch {
-            // More than can be under way at once: they wait in turn.
+            // More than can be under way at once: the others wait.
             let lines = self.lines(columns);
             for hit in self.hits {
                 for line in 0..lines {
@@ -499,7 +499,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::forest::kernels::pending::{Pending, Workspace};
+    use crate::engine::forest::kernels::active::{ActiveKeys, Workspace};
     use crate::engine::forest::slot::Slot;
     use crate::engine::splitmix;
 
@@ -574,7 +574,7 @@ mod tests {
                 let run = |isa: Option<Isa>, odd: bool| {
                     let mut winners = [start; 5];
                     let mut workspace = Workspace::default();
-                    let keys = &mut Pending::new(&keys, &mut winners, &mut workspace);
+                    let keys = &mut ActiveKeys::new(&keys, &mut winners, &mut workspace);
                     let always = |_: &[u64], _, _, _: &[u64; 2]| true;
                     match (isa, odd) {
                         (None, _) => improve_scalar(&words, columns, keys, hits, accept),

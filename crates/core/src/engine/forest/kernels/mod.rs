@@ -3,7 +3,7 @@
 //!
 //! A batch goes through a table in three steps:
 //! ```text
-//! pending   list the keys that the table may improve
+//! active    list the keys that the table may improve
 //! probe     hash them, read their slots, keep those that may hold something
 //! compare   compare keys with runs of rules
 //! ```
@@ -17,6 +17,6 @@
 
 #![allow(unsafe_code)]
 
+pub(super) mod active;
 pub(super) mod compare;
-pub(super) mod pending;
 pub(super) mod probe;

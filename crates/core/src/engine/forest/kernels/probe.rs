@@ -1,24 +1,24 @@
 //! Probing one table for many keys: hash, read slots, keep those worth a look.
 //!
 //! # Idea
-//! Of the keys that are still [pending](super::pending):
+//! Of the keys that are still [active](super::active):
 //! ```text
 //! for eight keys at a time:
 //!     hash   = Σ (key[w] & mask[w]) × secret[w]
 //!     place  = the hash's leading bits: slot number, four bits of signature
-//!     ask for the slots, if they do not fit a cache near the core
+//!     prefetch the slots, if they do not fit a cache near the core
 //! for eight keys at a time:
 //!     slot   = slots[place >> 4], one by one
 //!     wanted = slot's signature has the bit of the place
 //!     append the wanted slots, each with its key's position in the place of the
-//!     signature, to one of three lists: short runs, long runs, nested nodes
+//!     signature, to one of three lists: short runs, long runs, nested tables
 //! ```
 //! No branch depends on one key. Keys are read where they lie, eight rows turned
 //! into vectors of one word each: of keys of two words, as five-tuples of IPv4
-//! are, four with one load as long as all keys are pending.
+//! are, four with one load as long as all keys are active.
 
+use super::active::ActiveKeys;
 use super::compare::SHORT;
-use super::pending::Pending;
 use crate::classifier::BATCH;
 use crate::engine::forest::slot::{Hit, Slot};
 use crate::simd::{Aligned, Isa, prefetch_early};
@@ -33,9 +33,9 @@ pub(crate) struct Probed<'a, const W: usize> {
     pub(crate) shift: u32,
     /// The words of [`Slot`]s.
     pub(crate) slots: &'a [u64],
-    /// Whether slots may hold nested nodes.
+    /// Whether slots may hold nested tables.
     pub(crate) nested: bool,
-    /// Whether to ask for slots that are far before reading them.
+    /// Whether to prefetch slots that are far.
     pub(crate) prefetch: bool,
 }
 
@@ -46,9 +46,9 @@ pub(crate) struct Found {
     pub(crate) short: HitList,
     /// Longer runs.
     pub(crate) long: HitList,
-    /// Nested nodes, if the table may have any.
-    pub(crate) nodes: HitList,
-    /// Of each pending key, its place.
+    /// Nested tables, if the table may have any.
+    pub(crate) nested: HitList,
+    /// Of each active key, its place.
     places: Box<Aligned<[u64; BATCH]>>,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct HitList {
 
 impl Found {
     pub(crate) fn clear(&mut self) {
-        for list in [&mut self.short, &mut self.long, &mut self.nodes] {
+        for list in [&mut self.short, &mut self.long, &mut self.nested] {
             list.len = 0;
         }
     }
@@ -80,7 +80,7 @@ impl Default for Found {
         Found {
             short: HitList::default(),
             long: HitList::default(),
-            nodes: HitList::default(),
+            nested: HitList::default(),
             places: Box::new(Aligned([0; BATCH])),
         }
     }
@@ -109,14 +109,14 @@ impl HitList {
 /// Slots, or words of runs, that fit a cache near the core: half a megabyte.
 pub(crate) const NEAR: usize = 1 << 16;
 
-/// Probes a table for all pending keys.
+/// Probes a table for all active keys.
 ///
 /// # Panics
 /// When there is another number of slots than the shift says.
 pub(crate) fn probe<const W: usize>(
     isa: Isa,
     table: &Probed<'_, W>,
-    keys: &Pending<'_, W>,
+    keys: &ActiveKeys<'_, W>,
     found: &mut Found,
 ) {
     assert!(
@@ -158,7 +158,11 @@ fn signature_bit(place: u64) -> u32 {
 }
 
 /// The scalar fallback.
-fn probe_scalar<const W: usize>(table: &Probed<'_, W>, keys: &Pending<'_, W>, found: &mut Found) {
+fn probe_scalar<const W: usize>(
+    table: &Probed<'_, W>,
+    keys: &ActiveKeys<'_, W>,
+    found: &mut Found,
+) {
     let rows = keys.rows();
     for (&position, to) in keys.positions().iter().zip(found.places.iter_mut()) {
         *to = place_of(hash(table, &rows[usize::from(position)]), table.shift);
@@ -170,12 +174,12 @@ fn probe_scalar<const W: usize>(table: &Probed<'_, W>, keys: &Pending<'_, W>, fo
     for (&position, &place) in keys.positions().iter().zip(found.places.iter()) {
         let slot = Slot::from_word(table.slots[index_of(place)]);
         let wanted = slot.may_hold(signature_bit(place));
-        let node = table.nested & slot.is_node();
+        let nested = table.nested & slot.is_nested();
         let hit = Hit::new(slot, position);
         let short = hit.len() <= SHORT;
         found.short.append(hit, wanted & short);
-        found.long.append(hit, wanted & !short & !node);
-        found.nodes.append(hit, wanted & node);
+        found.long.append(hit, wanted & !short & !nested);
+        found.nested.append(hit, wanted & nested);
     }
 }
 
@@ -193,18 +197,18 @@ mod x86 {
         _mm512_storeu_si512,
     };
 
-    use super::{Found, HitList, NEAR, Pending, Probed, SHORT, index_of};
+    use super::{ActiveKeys, Found, HitList, NEAR, Probed, SHORT, index_of};
     use crate::classifier::BATCH;
     use crate::engine::forest::slot::{LENGTH, SIGNATURE, SIGNATURE_AT, Slot};
     use crate::simd::{Avx512, first_bits, prefetch_early};
 
-    /// The places of all pending keys, eight by eight; of any keys beyond the
+    /// The places of all active keys, eight by eight; of any keys beyond the
     /// last. One function with its loops, so that what does not change stays in
     /// registers.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
     fn write_places<const W: usize>(
         table: &Probed<'_, W>,
-        keys: &Pending<'_, W>,
+        keys: &ActiveKeys<'_, W>,
         places: &mut [u64; BATCH],
     ) {
         // At most 32 bits of slots, and four of signature.
@@ -285,7 +289,7 @@ mod x86 {
     pub(super) fn probe<const W: usize>(
         _: Avx512,
         table: &Probed<'_, W>,
-        keys: &Pending<'_, W>,
+        keys: &ActiveKeys<'_, W>,
         found: &mut Found,
     ) {
         // SAFETY: holding an `Avx512` means that the processor has the features.
@@ -295,7 +299,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
     fn probe_avx512<const W: usize>(
         table: &Probed<'_, W>,
-        keys: &Pending<'_, W>,
+        keys: &ActiveKeys<'_, W>,
         found: &mut Found,
     ) {
         let len = keys.positions().len();
@@ -303,7 +307,7 @@ mod x86 {
         let sign_bits = _mm512_set1_epi64(15);
         let one = _mm512_set1_epi64(1);
         let length = _mm512_set1_epi64(LENGTH.cast_signed());
-        let node = _mm512_set1_epi64(Slot::NODE.cast_signed());
+        let is_nested = _mm512_set1_epi64(Slot::NESTED.cast_signed());
         let short = _mm512_set1_epi64(SHORT as i64);
         let signature = _mm512_set1_epi64(SIGNATURE.cast_signed());
         found.clear();
@@ -332,9 +336,9 @@ mod x86 {
             append(&mut found.short, runs, hits);
             let mut runs = _mm512_mask_cmpgt_epu64_mask(pass, len, short);
             if table.nested {
-                let nodes = _mm512_mask_cmpeq_epu64_mask(runs, len, node);
-                append(&mut found.nodes, nodes, hits);
-                runs = _mm512_mask_cmpneq_epu64_mask(runs, len, node);
+                let nested = _mm512_mask_cmpeq_epu64_mask(runs, len, is_nested);
+                append(&mut found.nested, nested, hits);
+                runs = _mm512_mask_cmpneq_epu64_mask(runs, len, is_nested);
             }
             append(&mut found.long, runs, hits);
         }
@@ -356,7 +360,7 @@ mod x86 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::forest::kernels::pending::{Offer, Workspace};
+    use crate::engine::forest::kernels::active::{Offer, Workspace};
     use crate::engine::forest::slot::{ConflictMask, LENGTH};
     use crate::engine::splitmix;
     use crate::rule::Winner;
@@ -369,7 +373,7 @@ mod tests {
             let mut slot = || {
                 let slot = splitmix(&mut state) & !LENGTH;
                 let length = usize::try_from(splitmix(&mut state) % 6).unwrap();
-                slot | [0, 1, 4, 5, 1024, Slot::NODE][length]
+                slot | [0, 1, 4, 5, 1024, Slot::NESTED][length]
             };
             let slots: Vec<u64> = (0..1 << bits).map(|_| slot()).collect();
             let secrets = [splitmix(&mut state) | 1, splitmix(&mut state) | 1];
@@ -390,26 +394,26 @@ mod tests {
                     .map(|_| Winner::from_rank(1 + splitmix(&mut state) % 1000))
                     .collect();
                 let mut workspace = Workspace::default();
-                let mut keys = Pending::new(&rows, &mut winners, &mut workspace);
+                let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
                 let some = len % 2 == 0;
                 let offer = Offer {
                     best: Winner::from_rank(if some { 500 } else { 0 }),
                     late_best: Winner::MISS,
                     group: ConflictMask::group(0),
                 };
-                keys.take_up(Isa::Scalar, &offer);
+                keys.activate(Isa::Scalar, &offer);
                 assert!(some || keys.all());
                 let mut expected = Found::default();
                 probe_scalar(&table, &keys, &mut expected);
                 total += expected.short.len.min(expected.long.len);
-                assert!(table.nested || expected.nodes.len == 0);
+                assert!(table.nested || expected.nested.len == 0);
                 for isa in Isa::available() {
                     let mut found = Found::default();
                     probe(isa, &table, &keys, &mut found);
                     for (found, expected) in [
                         (&found.short, &expected.short),
                         (&found.long, &expected.long),
-                        (&found.nodes, &expected.nodes),
+                        (&found.nested, &expected.nested),
                     ] {
                         assert_eq!(found.hits(), expected.hits(), "{isa}, {len} keys");
                     }

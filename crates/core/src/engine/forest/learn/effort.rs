@@ -1,4 +1,4 @@
-//! How hard to try: what a plan may cost to learn, by the node that it is for.
+//! How hard to try: what a plan may cost to learn, by what it is for.
 
 /// What a greedy plan may cost, in rules compared with steps.
 #[derive(Clone, Copy, Debug)]
@@ -9,7 +9,7 @@ pub(crate) struct Work {
     pub(crate) total: usize,
 }
 
-/// Which node a plan is for, and when.
+/// Which tables a plan is for, and when it is learned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Level {
     /// All headers go through it, so it is worth a lot of work.

@@ -392,8 +392,8 @@ impl MaskSearch<'_> {
     }
 }
 
-/// At most about that many of the rules, each for as many of the node's as the
-/// others: that number, and the rules.
+/// At most about that many of the rules, each standing for as many of all rules as
+/// the others: that number, and the rules.
 fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>>) {
     let weights = rules.iter().map(|drawn| drawn.weight);
     let scale = (weights.clone().sum::<f32>() / most as f32).max(weights.fold(1.0, f32::max));

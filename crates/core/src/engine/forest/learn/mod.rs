@@ -1,4 +1,4 @@
-//! Learning masks: which key bits the tables of a node should look at.
+//! Learning masks: which key bits the tables of a chain should look at.
 //!
 //! # Idea
 //! A mask serves the rules in which all of its bits are exact. A *plan* is a
@@ -57,7 +57,7 @@ pub(super) struct Learner<const W: usize> {
     /// The schema, if masks are to be the leading bits of its fields.
     tuples: Option<Arc<Schema>>,
     aims: Vec<Aim>,
-    /// Rules of a bucket beyond which it becomes a node.
+    /// Rules of a bucket beyond which it gets nested tables.
     most: usize,
 }
 
@@ -78,7 +78,7 @@ impl<const W: usize> Learner<W> {
         }
     }
 
-    /// The masks for a node of these rules; none when no bits tell them apart.
+    /// The masks for tables of these rules; none when no bits tell them apart.
     pub(super) fn plan(
         &self,
         level: Level,

@@ -1,8 +1,8 @@
-//! What learning comes to: the masks of a node.
+//! What learning comes to: the masks of a chain of tables.
 
 use super::cost::Cost;
 
-/// The masks of a node, and what a lookup in it will cost.
+/// The masks of a chain, and what a lookup in it will cost.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plan<const W: usize> {
     pub(crate) masks: Vec<[u64; W]>,

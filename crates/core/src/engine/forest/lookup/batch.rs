@@ -3,24 +3,25 @@
 //! A batch goes through each table of the root, all keys together, with up to
 //! 256 memory accesses under way:
 //! ```text
-//! 1  list the keys that the table may improve                  kernels/pending.rs
+//! 1  list the keys that the table may improve                  kernels/active.rs
 //! 2  hash them, read their slots, and keep those that may hold something:
-//!    short runs, long runs and nested nodes apart              kernels/probe.rs
+//!    short runs, long runs and nested tables apart              kernels/probe.rs
 //! 3  prefetch all runs that are far, and compare               kernels/compare.rs
 //! ```
-//! Then the nested nodes of all keys go through the same steps in rounds, one
-//! table of each node at a time; nodes nested in them join the next round.
+//! Then the nested tables that keys have found go through the same steps in
+//! rounds, one table of each chain at a time; those nested in them join the next
+//! round.
 
 use super::{Lookup, LookupConfig};
 use crate::classifier::BATCH;
+use crate::engine::forest::kernels::active::{ActiveKeys, Keys, Workspace};
 use crate::engine::forest::kernels::compare::Hits;
-use crate::engine::forest::kernels::pending::{Keys, Pending, Workspace};
 use crate::engine::forest::kernels::probe::{Found, probe};
 use crate::engine::forest::slot::{Hit, TableNumber};
 use crate::rule::Winner;
 use crate::simd::prefetch;
 
-/// A key on its way to a table of a nested node.
+/// A key on its way to a nested table.
 #[derive(Clone, Copy, Debug)]
 struct Visit {
     key: u8,
@@ -55,7 +56,7 @@ impl<const W: usize> Lookup<'_, W> {
                 next_visits,
                 slots,
             } = buffers;
-            let mut keys = Pending::new(keys, winners, workspace);
+            let mut keys = ActiveKeys::new(keys, winners, workspace);
             visits.clear();
             self.visit_root(&mut keys, found, visits);
             while !visits.is_empty() {
@@ -66,9 +67,8 @@ impl<const W: usize> Lookup<'_, W> {
         }
     }
 
-    /// Visits all tables of the root; appends what nested nodes are to be visited
-    /// then.
-    fn visit_root(self, keys: &mut Pending<'_, W>, found: &mut Found, visits: &mut Vec<Visit>) {
+    /// Visits all tables of the root; appends the nested tables to visit then.
+    fn visit_root(self, keys: &mut ActiveKeys<'_, W>, found: &mut Found, visits: &mut Vec<Visit>) {
         let LookupConfig {
             probing, prefetch, ..
         } = self.config;
@@ -77,14 +77,14 @@ impl<const W: usize> Lookup<'_, W> {
             let table = structure.table(number);
             let offer = table.offer();
             let table = table.probed(structure.secrets(), prefetch);
-            if !keys.take_up(probing, &offer) {
+            if !keys.activate(probing, &offer) {
                 break;
             }
             if keys.positions().is_empty() {
                 continue;
             }
             probe(probing, &table, keys, found);
-            visits.extend(found.nodes.hits().iter().map(|hit| Visit {
+            visits.extend(found.nested.hits().iter().map(|hit| Visit {
                 key: hit.key(),
                 table: TableNumber::from_slot(hit.slot()),
             }));
@@ -92,10 +92,10 @@ impl<const W: usize> Lookup<'_, W> {
         }
     }
 
-    /// Visits one table of each nested node.
+    /// Visits one table of each nested chain.
     fn visit_nested(
         self,
-        keys: &mut Pending<'_, W>,
+        keys: &mut ActiveKeys<'_, W>,
         found: &mut Found,
         visits: &mut Vec<Visit>,
         slots: &mut Vec<(u32, u32)>,
@@ -134,7 +134,7 @@ impl<const W: usize> Lookup<'_, W> {
                 if !slot.may_hold(signature_bit) {
                     continue;
                 }
-                if slot.is_node() {
+                if slot.is_nested() {
                     next_visits.push(Visit {
                         key: visit.key,
                         table: TableNumber::from_slot(slot),
@@ -147,7 +147,7 @@ impl<const W: usize> Lookup<'_, W> {
         }
     }
 
-    fn compare_found(self, keys: &mut Pending<'_, W>, found: &Found) {
+    fn compare_found(self, keys: &mut ActiveKeys<'_, W>, found: &Found) {
         for (list, short) in [(&found.short, true), (&found.long, false)] {
             let hits = Hits {
                 hits: list.hits(),

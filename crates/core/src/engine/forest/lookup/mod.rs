@@ -2,14 +2,14 @@
 //!
 //! All of them go through the same tables and find the same winners:
 //! ```text
-//! visit(node):
-//!     for table in node, best first:
+//! visit(chain):
+//!     for table in chain, best first:
 //!         if not table.best beats winner: stop
 //!         if the winner has no conflicts in the table: next
 //!         slot = table.slots[hash(key & table.mask)]
 //!         if slot's signature rules the key out: next
-//!         run:  winner = the best of winner and the first match in the run
-//!         node: visit(node)
+//!         run:           winner = the best of winner and the first match in it
+//!         nested tables: visit(their chain)
 //! ```
 //! Whether the winner may have conflicts in a table is known from the slot in
 //! which it was found and from ranks: [`Offer::may_improve`].
@@ -19,10 +19,10 @@
 //! | [`batch`] | up to 256 keys together, with vectors | up to 256 |
 //! | [`one`] | one key; also masked and traced, by an observer of the same walk | one |
 //!
-//! [`Offer::may_improve`]: super::kernels::pending::Offer::may_improve
+//! [`Offer::may_improve`]: super::kernels::active::Offer::may_improve
 
+use super::kernels::active::Keys;
 use super::kernels::compare::{self, Hits};
-use super::kernels::pending::Keys;
 use super::kernels::probe::NEAR;
 use super::structure::Structure;
 use crate::simd::Isa;

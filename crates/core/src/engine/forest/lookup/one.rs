@@ -12,8 +12,8 @@
 
 use super::Lookup;
 use crate::classifier::{LookupTrace, Probe};
+use crate::engine::forest::kernels::active::OneKey;
 use crate::engine::forest::kernels::compare::{Hits, SHORT};
-use crate::engine::forest::kernels::pending::OneKey;
 use crate::engine::forest::rows::Unpacked;
 use crate::engine::forest::slot::{Bucket, Hit, Run, Slot, TableNumber};
 use crate::engine::forest::structure::Table;
@@ -119,7 +119,7 @@ impl<const W: usize> Lookup<'_, W> {
         }
     }
 
-    /// Visits the tables of a node from one on.
+    /// Visits the tables of a chain from one on.
     fn visit<O: Observer<W>>(self, first: TableNumber, one: &mut OneKey<'_, W>, observer: &mut O) {
         let structure = self.structure;
         for number in structure.chain(first) {
@@ -136,7 +136,7 @@ impl<const W: usize> Lookup<'_, W> {
             };
             match slot.bucket() {
                 Bucket::Empty => {}
-                Bucket::Node(first) => self.visit(first, one, observer),
+                Bucket::Nested(first) => self.visit(first, one, observer),
                 Bucket::Run(run) if O::RULES => self.compare_rules(slot, run, one, observer),
                 Bucket::Run(run) => {
                     let hits = Hits {

@@ -240,7 +240,7 @@ impl<const W: usize> Task<W> {
 fn add_tables<const W: usize>(structure: &mut Structure<W>, tables: Vec<Table<W>>) {
     structure.drain_root();
     for (order, table) in (0..).zip(tables) {
-        structure.add(table.of_node(Place::ROOT, order).in_role(Role::Incoming));
+        structure.add(table.of_chain(Place::ROOT, order).in_role(Role::Incoming));
     }
 }
 

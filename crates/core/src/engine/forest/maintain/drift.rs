@@ -2,7 +2,7 @@
 //!
 //! # Idea
 //! For rules spread evenly over all, a header each, and what it takes to find
-//! the rule: tables probed, blocks of rules compared, nested nodes entered, each
+//! the rule: tables probed, blocks of rules compared, nested tables entered, each
 //! at its price. The time of a lookup depends on the machine and on what else it
 //! does; counts are the same everywhere, and a few hundred are enough to see a
 //! structure that no longer fits its rules.
@@ -25,7 +25,7 @@ pub(super) const SAMPLES: usize = 256;
 /// those of learning are fitted to times and change with kernels.
 const PROBE: f64 = 2.1;
 const NESTED_PROBE: f64 = 20.0;
-const NODE: f64 = 40.0;
+const NESTED: f64 = 40.0;
 const COMPARE: f64 = 6.5;
 /// The second block of eight rules: a branch that was predicted otherwise.
 const SECOND_BLOCK: f64 = 12.0;
@@ -85,7 +85,7 @@ impl Tally {
     }
 }
 
-/// The cost of a header in a node, down to a rank.
+/// The cost of a header in a chain, down to a rank.
 fn cost_of<const W: usize>(
     structure: &Structure<W>,
     first: TableNumber,
@@ -105,7 +105,7 @@ fn cost_of<const W: usize>(
         };
         cost += match slot.bucket() {
             Bucket::Empty => 0.0,
-            Bucket::Node(first) => NODE + cost_of(structure, first, key, rank, NESTED_PROBE),
+            Bucket::Nested(first) => NESTED + cost_of(structure, first, key, rank, NESTED_PROBE),
             Bucket::Run(run) => {
                 let ranks = structure.ranks(run);
                 let compared = ranks.partition_point(|&other| other <= rank);

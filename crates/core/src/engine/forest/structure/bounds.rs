@@ -35,7 +35,7 @@ impl<const W: usize> Structure<W> {
         let bests = slots.filter_map(|slot| match slot.bucket() {
             Bucket::Empty => None,
             Bucket::Run(run) => Some(self.runs.ranks(run)[0]),
-            Bucket::Node(first) => Some(self.table(first).best()),
+            Bucket::Nested(first) => Some(self.table(first).best()),
         });
         let best = bests.min().unwrap_or(u64::MAX);
         if let Some(best) = self.tables[number.index()].has_scanned(SCANNED, best) {

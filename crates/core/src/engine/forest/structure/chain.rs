@@ -1,11 +1,14 @@
-//! Nodes: chains of tables, the best first; tables that come and go.
+//! Chains of tables, the best first; tables that come and go.
+//!
+//! A chain is named by its *parent*: the slot that points to its first table, or
+//! [`Place::ROOT`].
 
 use super::Structure;
 use super::table::{Role, Table};
 use crate::engine::forest::slot::{Bucket, Place, Slot, TableNumber};
 
 impl<const W: usize> Structure<W> {
-    /// The tables of a node from one of them on, in the order in which lookups
+    /// The tables of a chain from one of them on, in the order in which lookups
     /// visit them.
     #[inline]
     pub(crate) fn chain(&self, first: TableNumber) -> impl Iterator<Item = TableNumber> {
@@ -18,13 +21,13 @@ impl<const W: usize> Structure<W> {
         self.chain(self.root).map(|number| self.table(number))
     }
 
-    /// The first table of the node at a place; `NONE` if there is no node.
-    pub(crate) fn first_of(&self, node: Place) -> TableNumber {
-        if node.is_root() {
+    /// The first table of the chain under a parent; `NONE` if there is none.
+    pub(crate) fn first_of(&self, parent: Place) -> TableNumber {
+        if parent.is_root() {
             return self.root;
         }
-        match self.slot(node).bucket() {
-            Bucket::Node(first) => first,
+        match self.slot(parent).bucket() {
+            Bucket::Nested(first) => first,
             Bucket::Empty | Bucket::Run(_) => TableNumber::NONE,
         }
     }
@@ -32,13 +35,13 @@ impl<const W: usize> Structure<W> {
     /// The role of the root's table that a table is in or under.
     pub(crate) fn role_in_root(&self, number: TableNumber) -> Role {
         let mut table = self.table(number);
-        while !table.node().is_root() {
-            table = self.table(table.node().table);
+        while !table.parent().is_root() {
+            table = self.table(table.parent().table);
         }
         table.role()
     }
 
-    /// Adds a table to the node that it was made for.
+    /// Adds a table to the chain that it was made for.
     pub(crate) fn add(&mut self, table: Table<W>) -> TableNumber {
         if self.huge_pages {
             table.ask_for_huge_pages();
@@ -90,8 +93,8 @@ impl<const W: usize> Structure<W> {
         if table.best() == best {
             return;
         }
-        if table.next() == TableNumber::NONE && self.first_of(table.node()) == number {
-            // Alone in its node: to leave it would empty the node's slot.
+        if table.next() == TableNumber::NONE && self.first_of(table.parent()) == number {
+            // Alone in its chain: to leave it would empty the parent slot.
             self.tables[number.index()].set_best(best);
             return;
         }
@@ -100,25 +103,25 @@ impl<const W: usize> Structure<W> {
         self.link(number);
     }
 
-    fn set_first(&mut self, node: Place, first: TableNumber) {
-        if node.is_root() {
+    fn set_first(&mut self, parent: Place, first: TableNumber) {
+        if parent.is_root() {
             self.root = first;
             return;
         }
-        let table = &mut self.tables[node.table.index()];
+        let table = &mut self.tables[parent.table.index()];
         let slot = if first == TableNumber::NONE {
             Slot::EMPTY
         } else {
-            Slot::new(Bucket::Node(first), table.slot(node.slot).signature())
+            Slot::new(Bucket::Nested(first), table.slot(parent.slot).signature())
         };
-        table.set_slot(node.slot, slot);
+        table.set_slot(parent.slot, slot);
     }
 
-    /// Puts a table into its node's chain, behind those with bounds that are no
+    /// Puts a table into its chain, behind those with bounds that are no
     /// worse.
     fn link(&mut self, number: TableNumber) {
-        let (node, best) = (self.table(number).node(), self.table(number).best());
-        let first = self.first_of(node);
+        let (parent, best) = (self.table(number).parent(), self.table(number).best());
+        let first = self.first_of(parent);
         let before = self.chain(first);
         let before = before
             .take_while(|other| self.table(*other).best() <= best)
@@ -126,7 +129,7 @@ impl<const W: usize> Structure<W> {
         match before {
             None => {
                 self.tables[number.index()].set_next(first);
-                self.set_first(node, number);
+                self.set_first(parent, number);
             }
             Some(before) => {
                 let next = self.table(before).next();
@@ -136,18 +139,18 @@ impl<const W: usize> Structure<W> {
         }
     }
 
-    /// Takes a table out of its node's chain.
+    /// Takes a table out of its chain.
     fn unlink(&mut self, number: TableNumber) {
-        let (node, next) = (self.table(number).node(), self.table(number).next());
-        let first = self.first_of(node);
+        let (parent, next) = (self.table(number).parent(), self.table(number).next());
+        let first = self.first_of(parent);
         if first == number {
-            self.set_first(node, next);
+            self.set_first(parent, next);
             return;
         }
         let before = self
             .chain(first)
             .find(|other| self.table(*other).next() == number)
-            .expect("a table is in its node's chain");
+            .expect("a table is in its chain");
         self.tables[before.index()].set_next(next);
     }
 }

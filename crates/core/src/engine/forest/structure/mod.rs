@@ -2,29 +2,28 @@
 //!
 //! # Data layout
 //! ```text
-//! root ──▶ table ──next──▶ table ──next──▶ table          a node, best first
+//! root ──▶ table ──next──▶ table ──next──▶ table          a chain, best first
 //!            │ mask │ best │ slots
 //!            ▼
 //!          [ position │ signature │ conflicts │ length ] …     8 bytes a slot
 //!             │                                    │
-//!             │ length 1 to 1024                   │ NODE
+//!             │ length 1 to 1024                   │ NESTED
 //!             ▼                                    ▼
-//! runs     rank × n │ value₀ × n │ mask₀ × n │ …   first table of a nested node
+//! runs     rank × n │ value₀ × n │ mask₀ × n │ …   first of nested tables
 //!
 //! places   rule id ─▶ table, slot
 //! ```
 //!
 //! # Invariants
 //! - Each rule is in exactly one run, and `places` says in which slot it is.
-//! - The tables of a node are in one chain, in the order of their bounds `best`;
-//!   no rule of a table has a better rank than its bound. A bound may be too good:
+//! - The tables of a chain are in the order of their bounds `best`; no rule of a table has a better rank than its bound. A bound may be too good:
 //!   that costs probes, never answers.
 //! - A slot's signature and conflicts have the bits of all its rules; they may
 //!   have others.
-//! - A table of a nested node counts in all tables above it.
+//! - A rule counts in its table and in all tables above it.
 //!
 //! What keeps them up is here: no other module can write a field of a table, a
-//! slot or a run. *Which* table a rule goes to, when a run becomes a node, and
+//! slot or a run. *Which* table a rule goes to, when a run is split, and
 //! what masks tables have is decided above.
 //!
 //! | file | what it does |
@@ -34,9 +33,9 @@
 //! | [`runs`], [`bits`] | the array of runs and its free blocks |
 //! | [`places`] | rule id → table, slot |
 //! | [`leftover`] | slots of tables that are gone |
-//! | [`chain`] | nodes: the order of their tables, tables that come and go |
+//! | [`chain`] | the order of tables, tables that come and go |
 //! | [`bounds`] | makes bounds exact again |
-//! | [`rules`] | rules that come and go, nodes that are taken apart |
+//! | [`rules`] | rules that come and go, chains that are taken apart |
 //!
 //! # Cost
 //! Inserting or removing a rule: a hash, an entry of `places`, a copy of a run,
@@ -76,7 +75,7 @@ pub(super) struct Structure<const W: usize> {
     /// Odd multipliers of the hash functions, one for each key word.
     secrets: [u64; W],
     tables: Tables<W>,
-    /// The first table of the root node.
+    /// The first table of the root chain.
     root: TableNumber,
     runs: Runs,
     places: Places,
@@ -217,7 +216,7 @@ impl<const W: usize> Structure<W> {
         let slots = self.tables.iter().flat_map(Table::slots);
         let lengths = slots.filter_map(|slot| match slot.bucket() {
             Bucket::Run(run) => Some(usize::from(run.len)),
-            Bucket::Empty | Bucket::Node(_) => None,
+            Bucket::Empty | Bucket::Nested(_) => None,
         });
         lengths.fold((0, 0), |(count, longest), len| {
             (count + 1, longest.max(len))

@@ -1,4 +1,4 @@
-//! Rules that come and go, runs that are made, nodes that are taken apart.
+//! Rules that come and go, runs that are made, chains that are taken apart.
 
 use super::Structure;
 use super::places::Places;
@@ -73,7 +73,7 @@ impl<const W: usize> Structure<W> {
         let run = match entry.bucket {
             Bucket::Empty => self.runs.create([row].into_iter()),
             Bucket::Run(run) => self.runs.insert(run, row),
-            Bucket::Node(_) => unreachable!("rules are in runs"),
+            Bucket::Nested(_) => unreachable!("rules are in runs"),
         };
         self.fill(entry.place, Bucket::Run(run), entry.signature);
     }
@@ -144,8 +144,9 @@ impl<const W: usize> Structure<W> {
     }
 
     /// Takes a rule out of its run, though its id stays known: the rule is
-    /// inserted again, or its id is removed. Returns the outermost nested node
-    /// above it that has no more than `few` rules left, if there is one.
+    /// inserted again, or its id is removed. Returns the parent of
+    /// the outermost nested tables above it that have no more than `few` rules
+    /// left, if there are any.
     pub(crate) fn take_out(&mut self, rule: RuleAt, few: usize) -> Option<Place> {
         let RuleAt { place, run, at } = rule;
         let rank = self.runs.ranks(run)[at];
@@ -155,20 +156,20 @@ impl<const W: usize> Structure<W> {
         let mut number = place.table;
         let mut small = None;
         while number != TableNumber::NONE {
-            let node = self.table(number).node();
+            let parent = self.table(number).parent();
             self.count_out(number, rank);
-            if !node.is_root() && self.has_few_rules(node, few) {
-                small = Some(node);
+            if !parent.is_root() && self.has_few_rules(parent, few) {
+                small = Some(parent);
             }
-            number = node.table;
+            number = parent.table;
         }
         small
     }
 
-    /// Whether a node has rules, but no more than `few`.
-    fn has_few_rules(&self, node: Place, few: usize) -> bool {
+    /// Whether a chain has rules, but no more than `few`.
+    fn has_few_rules(&self, parent: Place, few: usize) -> bool {
         let mut rules = 0;
-        for number in self.chain(self.first_of(node)) {
+        for number in self.chain(self.first_of(parent)) {
             rules += self.table(number).rules();
             if rules > few {
                 return false;
@@ -178,15 +179,15 @@ impl<const W: usize> Structure<W> {
     }
 }
 
-/// Whole runs and nodes.
+/// Whole runs and chains.
 impl<const W: usize> Structure<W> {
-    /// Appends all rules of a node as rows, nested ones included.
+    /// Appends all rules of a chain as rows, nested ones included.
     pub(crate) fn append_rows(&self, first: TableNumber, rows: &mut Vec<u64>) {
         for number in self.chain(first) {
             for slot in self.table(number).slots() {
                 match slot.bucket() {
                     Bucket::Empty => {}
-                    Bucket::Node(first) => self.append_rows(first, rows),
+                    Bucket::Nested(first) => self.append_rows(first, rows),
                     Bucket::Run(run) => self.append_run(run, rows),
                 }
             }
@@ -207,16 +208,16 @@ impl<const W: usize> Structure<W> {
         self.tables[place.table.index()].set_slot(place.slot, Slot::EMPTY);
     }
 
-    /// Frees a node's tables and runs, and appends its rules as rows. They have no
-    /// place until they get another, and the slot of the node is to be filled.
-    pub(crate) fn dissolve_node(&mut self, first: TableNumber, rows: &mut Vec<u64>) {
+    /// Frees a chain's tables and runs, and appends its rules as rows. They have no
+    /// place until they get another, and the parent slot is to be filled.
+    pub(crate) fn dissolve_chain(&mut self, first: TableNumber, rows: &mut Vec<u64>) {
         let numbers: Vec<TableNumber> = self.chain(first).collect();
         for number in numbers {
             let slots: Vec<Slot> = self.table(number).slots().collect();
             for slot in slots {
                 match slot.bucket() {
                     Bucket::Empty => {}
-                    Bucket::Node(first) => self.dissolve_node(first, rows),
+                    Bucket::Nested(first) => self.dissolve_chain(first, rows),
                     Bucket::Run(run) => {
                         self.append_run(run, rows);
                         self.runs.release(run);

@@ -46,7 +46,7 @@ use crate::engine::forest::slot::{MAX_RUN, Run};
 use crate::simd::pages::ask_for_huge_pages;
 
 /// Units that one change appends at most, and as many to spare: a run that is
-/// split is copied, with one more rule, and a small node is folded.
+/// split is copied, with one more rule, and small nested tables are folded.
 const ROOM: usize = 2 * MAX_RUN;
 
 /// Free blocks of up to this many units have lists of their own.

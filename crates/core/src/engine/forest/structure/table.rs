@@ -7,7 +7,7 @@
 //! The slot number is the hash's leading bits, so a table has a power of two of
 //! slots. A slot has no key: rules whose hashes meet share a bucket.
 
-use crate::engine::forest::kernels::pending::Offer;
+use crate::engine::forest::kernels::active::Offer;
 use crate::engine::forest::kernels::probe::Probed;
 use crate::engine::forest::slot::{ConflictMask, Place, Slot, TableNumber};
 use crate::rule::Winner;
@@ -32,7 +32,7 @@ pub(crate) struct Table<const W: usize> {
     mask: [u64; W],
     /// No rule of the table has a better rank; not always exact.
     best: u64,
-    /// The next table of the node, in the order of `best`.
+    /// The next table of the chain, in the order of `best`.
     next: TableNumber,
     /// No rule inserted since conflicts were marked has a better rank.
     late_best: u64,
@@ -45,14 +45,14 @@ pub(crate) struct Table<const W: usize> {
     /// The words of the slots.
     slots: Vec<u64>,
 
-    /// The slot that points to the table's node.
-    node: Place,
+    /// The slot that points to the table's chain.
+    parent: Place,
     /// Rules go to the first table in this order that fits them: that in which
     /// masks were learned.
     order: u32,
     role: Role,
-    /// Slots that hold nodes.
-    nodes: usize,
+    /// Slots that hold nested tables.
+    nested: usize,
     /// Slots that hold anything.
     filled: usize,
     /// Rules in the table, nested ones included.
@@ -92,10 +92,10 @@ impl<const W: usize> Table<W> {
             next: TableNumber::NONE,
             shift: 63 - count.ilog2(),
             slots,
-            node: Place::ROOT,
+            parent: Place::ROOT,
             order: 0,
             role: Role::Settled,
-            nodes: 0,
+            nested: 0,
             filled: 0,
             rules: 0,
             stale: false,
@@ -113,11 +113,11 @@ impl<const W: usize> Table<W> {
         to < all
     }
 
-    /// The same table in a node, with its place in the order in which rules try
+    /// The same table in a chain, with its place in the order in which rules try
     /// tables.
-    pub(crate) fn of_node(self, node: Place, order: u32) -> Table<W> {
+    pub(crate) fn of_chain(self, parent: Place, order: u32) -> Table<W> {
         Table {
-            node,
+            parent,
             order,
             ..self
         }
@@ -152,7 +152,7 @@ impl<const W: usize> Table<W> {
         self.best
     }
 
-    /// The next table of the node.
+    /// The next table of the chain.
     #[inline]
     pub(crate) fn next(&self) -> TableNumber {
         self.next
@@ -231,7 +231,7 @@ impl<const W: usize> Table<W> {
             secrets,
             shift: self.shift,
             slots: &self.slots,
-            nested: self.nodes > 0,
+            nested: self.nested > 0,
             prefetch,
         }
     }
@@ -258,9 +258,9 @@ impl<const W: usize> Table<W> {
         self.rules
     }
 
-    /// The slot that points to the table's node.
-    pub(crate) fn node(&self) -> Place {
-        self.node
+    /// The slot that points to the table's chain.
+    pub(crate) fn parent(&self) -> Place {
+        self.parent
     }
 
     /// The table's place in the order in which rules try tables.
@@ -297,8 +297,8 @@ impl<const W: usize> Table<W> {
     pub(super) fn set_slot(&mut self, number: u32, to: Slot) {
         let word = &mut self.slots[number as usize];
         let from = Slot::from_word(*word);
-        self.nodes += usize::from(to.is_node());
-        self.nodes -= usize::from(from.is_node());
+        self.nested += usize::from(to.is_nested());
+        self.nested -= usize::from(from.is_nested());
         self.filled += usize::from(to != Slot::EMPTY);
         self.filled -= usize::from(from != Slot::EMPTY);
         *word = to.word();

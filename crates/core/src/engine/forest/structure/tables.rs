@@ -8,7 +8,7 @@ use super::table::Table;
 use crate::engine::forest::slot::TableNumber;
 
 /// Tables in one piece of memory. There are no more than these to spare, and
-/// with thousands of nested nodes, megabytes of them, no update waits until all
+/// with thousands of nested tables, megabytes of them, no update waits until all
 /// have been copied to a larger array.
 const CHUNK: usize = 256;
 

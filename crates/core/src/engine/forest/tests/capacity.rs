@@ -19,7 +19,7 @@ fn forest(limit: u32) -> Forest<2> {
     forest
 }
 
-/// A rule of one of few sources: all of a source stand in one run or node.
+/// A rule of one of few sources: all of a source stand in one run or in nested tables.
 /// Every second source has destinations that tell its rules apart.
 fn rule(id: u32, source: u32) -> Rule {
     let mut fields = [FieldMatch::Any; 5];

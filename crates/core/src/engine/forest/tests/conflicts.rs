@@ -60,11 +60,11 @@ fn top(forest: &Forest<2>, id: RuleId) -> Place {
     let structure = forest.structure();
     let mut place = structure.find(id).unwrap().place();
     loop {
-        let node = structure.table(place.table).node();
-        if node.is_root() {
+        let parent = structure.table(place.table).parent();
+        if parent.is_root() {
             return place;
         }
-        place = node;
+        place = parent;
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! | file | estimates | from |
 //! |---|---|---|
-//! | [`sample`] | the rules of a node | some rules, each with the number that it stands for |
+//! | [`sample`] | the rules | some rules, each with the number that it stands for |
 //! | [`headers`] | the traffic | a header for each of some sampled rules |
 //! | [`buckets`] | lengths and number of a table's buckets | pairs of sampled rules that meet under the mask ([`counters`]) |
 //! | [`compares`] | the runs that a header is compared with in a table | sampled rules that headers meet there |

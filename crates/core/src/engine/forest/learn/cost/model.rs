@@ -32,7 +32,7 @@ use super::sample::Sample;
 use crate::engine::splitmix;
 
 /// What a plan costs before any rule is looked at, for each of its tables, in
-/// rules that are looked at: for small nodes that is most of the time.
+/// rules that are looked at: with few rules that is most of the time.
 const DEALING: usize = 64;
 
 /// A table of the plan at hand.

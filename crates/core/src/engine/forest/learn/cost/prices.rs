@@ -5,7 +5,7 @@
 //! after half of the rules in the mean:
 //! ```text
 //! run(n) = compare + what blocks and cache lines beyond a few rules cost   n ≤ most
-//!        = compare + nest × (1 + log2(n / most) / 3)                      otherwise
+//!        = compare + nested × (1 + log2(n / most) / 3)                    otherwise
 //! ```
 //! The numbers were fitted to measured times; see [`Prices::of`].
 
@@ -30,8 +30,8 @@ pub(crate) struct Prices {
     block: f64,
     /// A cache line of a run.
     line: f64,
-    /// Going to a nested node instead of a run: rounds of few keys, no vectors.
-    nest: f64,
+    /// Going to nested tables instead of a run: rounds of few keys, no vectors.
+    nested: f64,
     /// The most rules of a run.
     most: f64,
 }
@@ -48,7 +48,7 @@ impl Prices {
     pub(crate) fn of(level: Level, rules: usize, most: usize) -> Prices {
         // By where the rules are: in a cache near the core, in a far one, in
         // memory.
-        let (line, nest) = match rules {
+        let (line, nested) = match rules {
             0..=10_000 => (0.8, 90.0),
             10_001..=100_000 => (0.9, 110.0),
             _ => (1.2, 140.0),
@@ -61,7 +61,7 @@ impl Prices {
             miss: 3.0,
             block: 3.0,
             line,
-            nest,
+            nested,
             most: most as f64,
         }
     }
@@ -80,8 +80,8 @@ impl Prices {
         self.least_probe * far
     }
 
-    /// Comparing with a run of so many rules, or going to the node that they are
-    /// in if they are too many.
+    /// Comparing with a run of so many rules, or going to nested tables if they
+    /// are too many.
     pub(super) fn run(&self, rules: f64) -> f64 {
         if rules <= self.most {
             let wide = ((rules - SHORT as f64) / SHORT as f64).clamp(0.0, 1.0);
@@ -95,7 +95,7 @@ impl Prices {
                 + self.block * further / 16.0
                 + self.line * lines
         } else {
-            self.compare + self.wide + self.nest * (1.0 + (rules / self.most).log2() / 3.0)
+            self.compare + self.wide + self.nested * (1.0 + (rules / self.most).log2() / 3.0)
         }
     }
 }
@@ -103,9 +103,9 @@ impl Prices {
 /// What a lookup costs in the mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Cost {
-    /// Tables of the node visited.
+    /// Tables of the chain visited.
     pub(crate) probes: f64,
-    /// Runs compared or nested nodes visited.
+    /// Runs compared or nested tables visited.
     pub(crate) compares: f64,
     /// Nanoseconds.
     pub(crate) time: f64,

@@ -1,4 +1,4 @@
-//! The sample: which rules stand for all rules of a node, and for how many.
+//! The sample: which rules stand for all, and for how many.
 //!
 //! Whether a table can hold a rule depends on the rule's mask alone. Rules of the
 //! same mask are one *kind*. Kinds are counted over all rules, so the number of a
@@ -38,13 +38,13 @@ pub(crate) struct Drawn<const W: usize> {
     pub(crate) weight: f32,
 }
 
-/// Some rules of a node.
+/// Some of the rules that are learned on.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample<const W: usize> {
     /// By rank, the best first.
     pub(crate) rules: Vec<Drawn<W>>,
     pub(crate) kinds: Vec<Kind<W>>,
-    /// Rules of the node.
+    /// All rules.
     pub(super) total: usize,
     /// Where random numbers go on.
     pub(super) state: u64,

@@ -196,7 +196,7 @@ fn a_full_array_has_room_for_every_change() {
                 });
                 rules += 1;
             } else if let Some(run) = model[which] {
-                // All of a long run at once, as when it becomes a node.
+                // All of a long run at once, as when it is split.
                 if below(60) == 0 {
                     runs.release(run);
                     (model[which], rules) = (None, rules - held);

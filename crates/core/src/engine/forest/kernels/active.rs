@@ -1,22 +1,21 @@
-//! The keys of a batch that later tables may still improve.
+//! Active keys: those of a batch that the next table may improve.
 //!
 //! # Idea
-//! Tables come best first, so ever fewer keys of a batch want the next one, and
-//! they lie scattered. Vectors of eight neighbours would do the work of eight
-//! keys for the two or three among them that want it. So there is a list of the
-//! positions of those that do, one byte each, made anew for each table from all
-//! winners, eight at a time:
+//! Tables come best first, so the number of keys that need the next table falls,
+//! and those keys lie scattered. Vectors of eight neighbours would do the work of
+//! eight keys for two or three. So there is a list of the positions of the *active*
+//! keys, one byte each, made anew for each table from all winners, eight at a time:
 //! ```text
 //! winners    0   1   2   3   4   5        those of 1, 2, 4 beat the table
 //!            │       ╱───╯ ╱─────╯
-//! pending    0   3   5
+//! active     0   3   5
 //! ```
-//! Neither keys nor winners move. As long as all keys are pending, and that is
-//! all of the first table, vectors are loaded from them as they lie.
+//! Neither keys nor winners move. As long as all keys are active, as they are at
+//! the first table, vectors are loaded from them as they lie.
 //!
-//! A key that has found a rule also knows which groups of tables may hold a
-//! better one: those in which the rule has [conflicts](ConflictMask). Tables of other
-//! groups are nothing to it, whatever their best rule.
+//! A key that has found a rule also knows in which groups of tables that rule has
+//! [conflicts](ConflictMask). For a table of another group it is not active,
+//! whatever the table's best rule.
 
 use crate::classifier::BATCH;
 use crate::engine::forest::slot::ConflictMask;
@@ -46,36 +45,36 @@ impl Offer {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(crate) struct Workspace {
-    pending: [u8; BATCH + 8],
+    active: [u8; BATCH + 8],
     conflicts: [ConflictMask; BATCH + 8],
 }
 
 impl Default for Workspace {
     fn default() -> Workspace {
         Workspace {
-            pending: [0; BATCH + 8],
+            active: [0; BATCH + 8],
             conflicts: [ConflictMask::ALL; BATCH + 8],
         }
     }
 }
 
 /// The keys of a batch on their way through the tables, with their winners so
-/// far, and which of them are pending.
+/// far, and which of them are active.
 #[derive(Debug)]
-pub(crate) struct Pending<'a, const W: usize> {
+pub(crate) struct ActiveKeys<'a, const W: usize> {
     /// At most [`BATCH`].
     rows: &'a [[u64; W]],
     /// As many.
     winners: &'a mut [Winner],
-    /// The positions of pending keys come first, then eight of existing keys, if
+    /// The positions of active keys come first, then eight of existing keys, if
     /// there are any.
     workspace: &'a mut Workspace,
-    /// How many keys are pending.
+    /// How many keys are active.
     len: usize,
 }
 
-impl<'a, const W: usize> Pending<'a, W> {
-    /// A batch of which no key is pending yet.
+impl<'a, const W: usize> ActiveKeys<'a, W> {
+    /// A batch of which no key is active yet.
     ///
     /// # Panics
     /// When there are more than [`BATCH`], or not as many winners as keys.
@@ -83,11 +82,11 @@ impl<'a, const W: usize> Pending<'a, W> {
         rows: &'a [[u64; W]],
         winners: &'a mut [Winner],
         workspace: &'a mut Workspace,
-    ) -> Pending<'a, W> {
+    ) -> ActiveKeys<'a, W> {
         assert!(rows.len() <= BATCH, "a batch is at most {BATCH} keys");
         assert_eq!(rows.len(), winners.len(), "one winner for each key");
         workspace.conflicts = [ConflictMask::ALL; BATCH + 8];
-        Pending {
+        ActiveKeys {
             rows,
             len: 0,
             winners,
@@ -95,58 +94,58 @@ impl<'a, const W: usize> Pending<'a, W> {
         }
     }
 
-    /// Takes up the keys that a table with that offer may improve, which may be
-    /// none; says whether any may be improved by this table or one whose best
-    /// rule is no better.
-    pub(crate) fn take_up(&mut self, isa: Isa, offer: &Offer) -> bool {
-        let (pending, more) = match isa {
+    /// Makes those keys active that a table with that offer may improve, which may
+    /// be none. Says whether any key may be improved by this table or by one whose
+    /// best rule is no better: if not, all later tables can be left out.
+    pub(crate) fn activate(&mut self, isa: Isa, offer: &Offer) -> bool {
+        let (active, more) = match isa {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(proof) => x86::take_up(proof, self, offer),
-            _ => self.take_up_scalar(offer),
+            Isa::Avx512(proof) => x86::activate(proof, self, offer),
+            _ => self.activate_scalar(offer),
         };
-        self.len = pending;
-        self.workspace.pending[self.len..self.len + 8].fill(0);
+        self.len = active;
+        self.workspace.active[self.len..self.len + 8].fill(0);
         more
     }
 
     /// The scalar fallback.
-    fn take_up_scalar(&mut self, offer: &Offer) -> (usize, bool) {
+    fn activate_scalar(&mut self, offer: &Offer) -> (usize, bool) {
         let mut to = 0;
         let mut more = false;
         let keys = self.winners.iter().zip(&self.workspace.conflicts);
         for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
-            self.workspace.pending[to] = position;
+            self.workspace.active[to] = position;
             to += usize::from(offer.may_improve(winner, conflicts));
             more |= offer.best.beats(winner);
         }
         (to, more)
     }
 
-    /// Whether all keys are pending, so that their positions are just numbers.
+    /// Whether all keys are active, so that their positions are just numbers.
     #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(crate) fn all(&self) -> bool {
         self.len == self.rows.len()
     }
 
-    /// The batch's keys, pending or not.
+    /// The batch's keys, active or not.
     #[inline(always)]
     pub(super) fn rows(&self) -> &[[u64; W]] {
         self.rows
     }
 
-    /// The positions of pending keys.
+    /// The positions of active keys.
     #[inline(always)]
     pub(crate) fn positions(&self) -> &[u8] {
-        &self.workspace.pending[..self.len]
+        &self.workspace.active[..self.len]
     }
 
-    /// Workspace of eight pending keys, of which the first is there. Beyond the
+    /// Workspace of eight active keys, of which the first is there. Beyond the
     /// last, they are those of any keys.
     #[cfg(any(target_arch = "x86_64", test))]
     #[inline(always)]
     pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
-        let eight = self.workspace.pending[from..].first_chunk();
+        let eight = self.workspace.active[from..].first_chunk();
         eight.expect("there is room for eight behind each")
     }
 }
@@ -170,7 +169,7 @@ pub(crate) trait Keys<const W: usize> {
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
 }
 
-impl<const W: usize> Keys<W> for Pending<'_, W> {
+impl<const W: usize> Keys<W> for ActiveKeys<'_, W> {
     #[inline(always)]
     fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
         let position = usize::from(position);
@@ -239,22 +238,25 @@ mod x86 {
         _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
     };
 
-    use super::{Offer, Pending};
+    use super::{ActiveKeys, Offer};
     use crate::simd::{Avx512, first_bits};
 
-    pub(super) fn take_up<const W: usize>(
+    pub(super) fn activate<const W: usize>(
         _: Avx512,
-        keys: &mut Pending<'_, W>,
+        keys: &mut ActiveKeys<'_, W>,
         offer: &Offer,
     ) -> (usize, bool) {
         // SAFETY: holding an `Avx512` means that the processor has the features.
-        unsafe { take_up_avx512(keys, offer) }
+        unsafe { activate_avx512(keys, offer) }
     }
 
     /// Writes the positions; returns their number, and whether the best rule is
     /// better than any winner.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
-    fn take_up_avx512<const W: usize>(keys: &mut Pending<'_, W>, offer: &Offer) -> (usize, bool) {
+    fn activate_avx512<const W: usize>(
+        keys: &mut ActiveKeys<'_, W>,
+        offer: &Offer,
+    ) -> (usize, bool) {
         const EACH: u64 = 0x0101_0101_0101_0101;
         let best = _mm512_set1_epi64(offer.best.rank().cast_signed());
         let late_best = _mm512_set1_epi64(offer.late_best.rank().cast_signed());
@@ -276,7 +278,7 @@ mod x86 {
                 conflicts & better | _mm512_mask_cmplt_epu64_mask(better, late_best, ranks);
             more |= better;
             let bytes = _pext_u64(positions, _pdep_u64(wanted.into(), EACH) * 0xff);
-            keys.workspace.pending[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
+            keys.workspace.active[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
             to += wanted.count_ones() as usize;
             positions = positions.wrapping_add(8 * EACH);
         }
@@ -302,10 +304,10 @@ mod tests {
                     .collect();
                 let ranks = winners.clone();
                 let mut workspace = Workspace {
-                    pending: [77; BATCH + 8],
+                    active: [77; BATCH + 8],
                     ..Workspace::default()
                 };
-                let mut keys = Pending::new(&rows, &mut winners, &mut workspace);
+                let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
                 assert!(keys.positions().is_empty());
                 let mut conflicts = vec![ConflictMask::ALL; len];
                 for (position, conflicts) in (0..=u8::MAX).zip(&mut conflicts) {
@@ -319,7 +321,7 @@ mod tests {
                         late_best: Winner::from_rank(best + 300),
                         group: ConflictMask::group(group),
                     };
-                    let more = keys.take_up(isa, &offer);
+                    let more = keys.activate(isa, &offer);
                     let wanted = |&position: &u8| {
                         let at = usize::from(position);
                         let winner = ranks[at].rank();
