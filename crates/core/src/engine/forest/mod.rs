@@ -11,6 +11,22 @@
 //! visited in the order of their best rules, and a lookup ends when no later
 //! table can win.
 //!
+//! # Data layout
+//! ```text
+//! root ──▶ table ──▶ table ──▶ table        best rule first
+//!            │ mask, slots
+//!            ▼
+//!          slot ──▶ run of rules, column by column; or nested tables
+//! ```
+//! A slot has no key: rules whose hashes meet share a run, and the comparison
+//! tells them apart. A 16-bit signature turns away most keys that have nothing to
+//! find. The details: [`structure`], [`slot`], [`rows`].
+//!
+//! # Lookup
+//! For each table, in order: hash the key's bits under the mask, read the slot,
+//! compare the key with the run. Tables in which nothing better than the winner so
+//! far can match are passed over. The details: [`lookup`], [`conflicts`].
+//!
 //! # Modules
 //! From the bottom up; a module imports only modules above it in this list.
 //!

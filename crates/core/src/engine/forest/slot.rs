@@ -186,10 +186,10 @@ impl Slot {
 
     /// With other conflicts; an empty slot has none.
     pub(crate) fn with_conflicts(self, conflicts: ConflictMask) -> Slot {
-        let all = u64::from(ConflictMask::ALL.0) << CONFLICTS_AT;
+        let all = u64::from(ConflictMask::ALL.bits()) << CONFLICTS_AT;
         match self.length() {
             0 => self,
-            _ => Slot(self.0 & !all | u64::from(conflicts.0) << CONFLICTS_AT),
+            _ => Slot(self.0 & !all | u64::from(conflicts.bits()) << CONFLICTS_AT),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::rule::{RuleId, Winner};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) place: Place,
-    /// What is there now.
+    /// What is there before the rule.
     pub(crate) bucket: Bucket,
     /// The signature with the rule's bit.
     pub(crate) signature: u16,
