@@ -30,7 +30,8 @@
 //! |---|---|
 //! | [`table`] | one table |
 //! | [`tables`] | all tables, by number |
-//! | [`runs`], [`bits`] | the array of runs and its free blocks |
+//! | [`runs`] | runs of rules, in blocks of one array |
+//! | [`array`], [`bits`], [`free_lists`] | what that is made of: words that grow without a pause, a bit for each block, free blocks by length |
 //! | [`places`] | rule id → table, slot |
 //! | [`leftover`] | slots of tables that are gone |
 //! | [`chain`] | the order of tables, tables that come and go |
@@ -52,9 +53,11 @@ use crate::engine::splitmix;
 use crate::rule::RuleId;
 use crate::schema::Schema;
 
+mod array;
 mod bits;
 mod bounds;
 mod chain;
+mod free_lists;
 mod leftover;
 mod places;
 mod rules;

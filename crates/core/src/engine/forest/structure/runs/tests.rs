@@ -34,8 +34,7 @@ fn check(runs: &Runs) {
     }
     assert!(!before, "the last block is used");
     assert_eq!(free, runs.free_units);
-    let copied = runs.next.len();
-    assert_eq!(runs.next, runs.words[..copied]);
+    runs.array.check();
 }
 
 #[test]
@@ -56,25 +55,6 @@ fn runs_keep_their_rules_in_order() {
     run = runs.remove(run, 0).unwrap();
     assert_eq!(runs.remove(run, 0), None);
     assert_eq!((runs.words().len(), runs.free_words()), (0, 0));
-}
-
-#[test]
-fn every_length_has_a_list_whose_blocks_fit() {
-    let mut last = 0;
-    for units in 1..5000 {
-        let list = list_of(units);
-        assert!(list == last || list == last + 1, "{units}");
-        assert!(list_for(units) >= list);
-        assert!(list_of(2 * units) >= list_for(units));
-        last = list;
-    }
-    assert!(list_of(u32::MAX as usize / 2) < LISTS);
-    // The shortest block of the list that is searched is long enough.
-    for units in 1..2000 {
-        let list = list_for(units);
-        let least = (1..).find(|&other| list_of(other) == list).unwrap();
-        assert!(least >= units, "{units}");
-    }
 }
 
 /// Thousands of runs that grow and shrink at random, moved about meanwhile.
@@ -110,12 +90,12 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
             ranks.remove(at);
             *run = runs.remove(held, at);
         }
-        let before = runs.next.capacity();
+        let growing = runs.array.is_growing();
         runs.tidy(&mut |rank, run| {
             moves += 1;
             model[usize::try_from(rank >> 32).unwrap()].1 = Some(run);
         });
-        swaps += usize::from(before > 0 && runs.next.capacity() == 0);
+        swaps += usize::from(growing && !runs.array.is_growing());
         if step.is_multiple_of(4096) {
             check(&runs);
             let used = runs.units() - runs.free_units;
