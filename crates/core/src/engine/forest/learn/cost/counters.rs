@@ -45,13 +45,13 @@ impl Counters {
         let (at, tag) = self.find(key, mask);
         let round = self.round;
         let counter = &mut self.counters[at];
-        let before = (counter.round == round).then_some(counter.weight);
-        *counter = Counter {
-            round,
-            tag,
-            weight: before.unwrap_or(0.0) + weight,
-        };
-        before
+        if counter.round == round {
+            let before = counter.weight;
+            counter.weight += weight;
+            return Some(before);
+        }
+        *counter = Counter { round, tag, weight };
+        None
     }
 
     /// The weight of a masked key; 0 if it is not there.
