@@ -58,6 +58,13 @@ pub(crate) struct IdMap<V: Copy> {
     len: usize,
 }
 
+/// Where an id's value is, until an id comes or goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Position {
+    at: BlockAt,
+    place: usize,
+}
+
 /// An id's page, and its number there.
 #[allow(clippy::cast_possible_truncation)] // the page size is small
 fn split(id: RuleId) -> (u32, u32) {
@@ -151,20 +158,32 @@ impl<V: Copy> IdMap<V> {
     /// Gives an id a value; returns the one before. An id that is there already
     /// keeps its position, and so do all others.
     pub(crate) fn set(&mut self, id: RuleId, value: V) -> Option<V> {
+        match self.insert(id, value) {
+            Ok(_) => None,
+            Err(Position { at, place }) => {
+                let held = self.classes[at.class].value_mut(at.block, place);
+                Some(std::mem::replace(held, value))
+            }
+        }
+    }
+
+    /// Adds an id with a value. Returns where the value is, until an id comes or
+    /// goes; as an error, where that of the same id is that is there already.
+    pub(crate) fn insert(&mut self, id: RuleId, value: V) -> Result<Position, Position> {
         let (page, id) = split(id);
         let Some(at) = self.index.get(page) else {
             self.len += 1;
             self.index.sweep();
             let block = self.classes[0].push(page, 1 << id, &[value]);
-            self.index.insert(page, BlockAt { class: 0, block });
-            return None;
+            let at = BlockAt { class: 0, block };
+            self.index.insert(page, at);
+            return Ok(Position { at, place: 0 });
         };
         let blocks = &mut self.classes[at.class];
         let present = blocks.present(at.block);
         let place = place(at.class, present, id);
         if has(present, id) {
-            let held = blocks.value_mut(at.block, place);
-            return Some(std::mem::replace(held, value));
+            return Err(Position { at, place });
         }
         self.len += 1;
         self.index.sweep();
@@ -179,9 +198,18 @@ impl<V: Copy> IdMap<V> {
             let (before, after) = blocks.values(at.block).split_at(place);
             let all = before.iter().chain([&value]).chain(after).copied();
             let values = laid_out(at.class + 1, present, all, value);
-            self.change_class(page, at, at.class + 1, present, &values);
+            let at = self.change_class(page, at, at.class + 1, present, &values);
+            let place = self::place(at.class, present, id);
+            return Ok(Position { at, place });
         }
-        None
+        Ok(Position { at, place })
+    }
+
+    /// Replaces the value at a position.
+    #[inline]
+    pub(crate) fn put(&mut self, position: Position, value: V) {
+        let Position { at, place } = position;
+        *self.classes[at.class].value_mut(at.block, place) = value;
     }
 
     /// Removes an id; returns its value.
@@ -219,11 +247,13 @@ impl<V: Copy> IdMap<V> {
         class: usize,
         present: u16,
         values: &[V; PAGE],
-    ) {
+    ) -> BlockAt {
         let blocks = &mut self.classes[class];
         let block = blocks.push(page, present, &values[..blocks.capacity()]);
-        self.index.set(page, BlockAt { class, block });
+        let to = BlockAt { class, block };
+        self.index.set(page, to);
         self.free(at);
+        to
     }
 
     /// Frees a block that no page uses any more.

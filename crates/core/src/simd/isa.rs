@@ -40,12 +40,12 @@ impl Avx2 {
 ///
 /// By this instruction and not by a shift, because compilers shift in the lower
 /// part of a register, which then depends on what the register held before: in a
-/// loop, on the outcome of the previous turn.
+/// loop, on the outcome of the previous iteration.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "bmi2")]
 #[allow(clippy::cast_possible_truncation)] // at most eight
-pub(super) fn first_bits(there: usize) -> u8 {
+pub(crate) fn first_bits(there: usize) -> u8 {
     std::arch::x86_64::_bzhi_u32(0xff, there.min(8) as u32) as u8
 }
 
@@ -54,7 +54,7 @@ pub(super) fn first_bits(there: usize) -> u8 {
 #[inline]
 #[target_feature(enable = "bmi2")]
 #[allow(clippy::cast_possible_truncation)] // at most four
-pub(super) fn first_four(there: usize) -> u8 {
+pub(crate) fn first_four(there: usize) -> u8 {
     std::arch::x86_64::_bzhi_u32(0xf, there as u32) as u8
 }
 

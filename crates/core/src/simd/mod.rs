@@ -1,20 +1,24 @@
-//! Unsafe code for speed: what the processor can do and the
-//! language cannot say.
+//! Unsafe code for speed that any engine can use: what the processor can do and
+//! the language cannot say.
 //!
-//! Each function is safe to call with any argument and changes speed, never
-//! results.
+//! | module | what it has |
+//! |---|---|
+//! | `isa` | which vector instructions the processor has, proofs of that, masks of the first lanes |
+//! | [`pages`] | huge pages |
+//! | this one | prefetching, alignment to cache lines |
+//!
+//! Kernels that know an engine's data layout are with that engine
+//! (`engine/forest/kernels/`). Each function here is safe to call with any
+//! argument and changes speed, never results.
 
 #![allow(unsafe_code)]
 
 mod isa;
 pub(crate) mod pages;
-pub(crate) mod pending;
-pub(crate) mod probe;
-pub(crate) mod runs;
 
 pub(crate) use isa::Isa;
 #[cfg(target_arch = "x86_64")]
-use isa::{Avx2, Avx512, first_bits, first_four};
+pub(crate) use isa::{Avx2, Avx512, first_bits, first_four};
 
 /// Words that begin with a cache line, so that whole vectors of them lie within
 /// one.

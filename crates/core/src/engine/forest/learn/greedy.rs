@@ -31,7 +31,8 @@
 #![allow(clippy::cast_precision_loss)] // counts are far below 2^52
 
 use super::cost::{Drawn, Sample};
-use super::{Outline, serves};
+use super::effort::Work;
+use crate::engine::forest::outline::Outline;
 use crate::schema::{Schema, prefix_mask};
 
 /// What makes one greedy plan differ from another.
@@ -83,15 +84,6 @@ const STEPS: usize = 512;
 
 /// Rules in which bits are counted to choose these.
 const COUNTED: usize = 64;
-
-/// What a plan may cost, in rules compared with steps.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::engine::forest) struct Work {
-    /// For one bit of one mask: decides the size of the sample.
-    pub(super) step: usize,
-    /// For all masks: no further bit or mask is looked for once it is spent.
-    pub(super) total: usize,
-}
 
 /// Bits of one field: they lie in one word or in two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -213,7 +205,7 @@ impl<const W: usize> Greedy<W> {
             let Some(mask) = mask.or_else(|| mask_of_a_kind(&rest)) else {
                 break;
             };
-            rest.retain(|drawn| !serves(&drawn.rule, &mask));
+            rest.retain(|drawn| !drawn.rule.fits(&mask));
             masks.push(mask);
             *words += 2 * W * rest.len();
         }
@@ -400,8 +392,8 @@ impl MaskSearch<'_> {
     }
 }
 
-/// At most about that many of the rules, each for as many of the node's as the
-/// others: that number, and the rules.
+/// At most about that many of the rules, each standing for as many of all rules as
+/// the others: that number, and the rules.
 fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>>) {
     let weights = rules.iter().map(|drawn| drawn.weight);
     let scale = (weights.clone().sum::<f32>() / most as f32).max(weights.fold(1.0, f32::max));

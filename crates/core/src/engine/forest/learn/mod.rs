@@ -1,4 +1,4 @@
-//! Learning masks: which key bits the tables of a node should look at.
+//! Learning masks: which key bits the tables of a chain should look at.
 //!
 //! # Idea
 //! A mask serves the rules in which all of its bits are exact. A *plan* is a
@@ -6,9 +6,9 @@
 //! none serves are scanned. Of two plans the better one is that with the
 //! cheaper lookups, so that is what is minimised:
 //! ```text
-//! sample the rules, make a header for each                        cost
-//! plans   = for a few weights: one mask after the other, greedily greedy
-//! improve the cheapest: drop, merge, reorder tables, change bits  search
+//! sample the rules, make headers that hit them                     cost/
+//! plans = for a few weights: one mask after the other, greedily    greedy.rs
+//! improve the cheapest: drop, merge, reorder tables, change bits   search.rs
 //! ```
 //! The greedy masks alone are good tables, but bad plans: each takes the rules
 //! that are easy to serve and leaves the next ones a smaller rest, until a
@@ -19,184 +19,28 @@
 //! # Cost
 //! Linear in the number of rules with a small factor, plus the search, whose
 //! work is counted in rules and headers looked at and bounded by
-//! [`Effort::work`]. Time has no part in it: a plan is a function of the rules
+//! `Effort::work`. Time has no part in it: a plan is a function of the rules
 //! alone.
 
 use std::sync::Arc;
 
+use super::outline::Outline;
 use crate::schema::{Schema, prefix_mask};
-use crate::seed::splitmix;
 
+mod budget;
 mod cost;
+mod effort;
 mod greedy;
+mod plan;
 mod search;
 
+pub(super) use budget::Budget;
 pub(super) use cost::Cost;
-use cost::{Model, Prices, Sample};
-use greedy::{Aim, Greedy, Work};
-
-/// A rule, as far as masks are concerned.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Outline<const W: usize> {
-    pub(super) value: [u64; W],
-    pub(super) mask: [u64; W],
-    /// The better, the smaller.
-    pub(super) rank: u64,
-}
-
-/// What a header has where its rule is wild.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ends {
-    Zeros,
-    Ones,
-    Random,
-}
-
-impl Ends {
-    /// Random every other time; what is in use crowds at the ends of prefixes.
-    pub(super) fn turn(number: usize) -> Ends {
-        match number % 4 {
-            0 => Ends::Zeros,
-            1 => Ends::Ones,
-            _ => Ends::Random,
-        }
-    }
-}
-
-impl<const W: usize> Outline<W> {
-    /// A header of the rule.
-    pub(super) fn header(&self, ends: Ends, state: &mut u64) -> [u64; W] {
-        std::array::from_fn(|word| {
-            let wild = match ends {
-                Ends::Zeros => 0,
-                Ends::Ones => u64::MAX,
-                Ends::Random => splitmix(state),
-            };
-            (self.value[word] & self.mask[word]) | (wild & !self.mask[word])
-        })
-    }
-}
-
-/// Whether all bits are exact in the rule.
-#[inline]
-pub(super) fn serves<const W: usize>(rule: &Outline<W>, bits: &[u64; W]) -> bool {
-    lacks(&rule.mask, bits) == 0
-}
-
-/// Not zero where some of the bits are not in the mask.
-#[inline]
-fn lacks<const W: usize>(mask: &[u64; W], bits: &[u64; W]) -> u64 {
-    let missing = mask.iter().zip(bits);
-    missing.fold(0, |missing, (mask, bits)| missing | (bits & !mask))
-}
-
-/// The masks of a node, and what a lookup in it will cost.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Plan<const W: usize> {
-    pub(super) masks: Vec<[u64; W]>,
-    pub(super) cost: Cost,
-    /// About how many words were read for it.
-    pub(super) words: usize,
-}
-
-/// Which node a plan is for, and when.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Level {
-    /// All headers go through it, so it is worth a lot of work.
-    Root,
-    /// The root of a few rules, learned within an update that may read that many
-    /// words.
-    SmallRoot(usize),
-    /// One of thousands.
-    Nested,
-    /// Learned within an update that may read that many words.
-    Split(usize),
-}
-
-impl Level {
-    pub(super) fn is_root(self) -> bool {
-        matches!(self, Level::Root | Level::SmallRoot(_))
-    }
-}
-
-/// Words that an update may read to learn: some 0.2 milliseconds.
-pub(super) const ALLOWANCE: usize = 300_000;
-
-/// How hard to try.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Effort {
-    /// Greedy plans to begin with.
-    pub(super) starts: usize,
-    /// How many of these are improved.
-    pub(super) improved: usize,
-    /// The largest sample.
-    pub(super) sample: usize,
-    /// Rules and headers looked at when improving, all together.
-    pub(super) work: usize,
-    /// The most headers.
-    pub(super) headers: usize,
-    /// Rules compared with steps for a greedy plan.
-    pub(super) greedy: Work,
-    /// Words read, all together, before the plan is taken as it is.
-    pub(super) words: usize,
-}
-
-impl Effort {
-    /// For so many rules of keys of so many words.
-    pub(super) fn of(level: Level, rules: usize, width: usize) -> Effort {
-        let root = Effort {
-            starts: 3,
-            improved: 2,
-            sample: (rules / 4).clamp(2048, 1 << 14),
-            work: (1_000_000 + rules * 500).min(12_000_000),
-            headers: HEADERS,
-            // Where buckets are to be a millionth of the rules, a small
-            // sample sees no pairs at all.
-            greedy: Work {
-                step: rules.clamp(1 << 16, 1 << 19),
-                total: 1 << 25,
-            },
-            words: 200_000_000,
-        };
-        let nested = Effort {
-            starts: 1,
-            improved: 1,
-            sample: 512,
-            work: (rules * 100).min(1_000_000),
-            headers: HEADERS,
-            greedy: Work {
-                step: 1 << 15,
-                total: (rules << 9).clamp(1 << 20, 1 << 23),
-            },
-            words: (rules * 1000).clamp(4_000_000, 50_000_000),
-        };
-        // Within an update: less of everything that is the dearer, the wider
-        // the key.
-        let share = (4096 / width).clamp(128, 512);
-        match level {
-            Level::Root => root,
-            Level::Nested => nested,
-            Level::SmallRoot(words) => Effort {
-                greedy: Work {
-                    total: words / 8,
-                    ..root.greedy
-                },
-                words,
-                ..root
-            },
-            Level::Split(words) => Effort {
-                sample: share,
-                headers: share,
-                greedy: Work {
-                    total: words / 4,
-                    ..nested.greedy
-                },
-                words,
-                ..nested
-            },
-        }
-    }
-}
+use cost::{Headers, Model, Prices, Sample};
+use effort::Effort;
+pub(super) use effort::Level;
+use greedy::{Aim, Greedy};
+pub(super) use plan::Plan;
 
 /// Whether a mask is the leading bits of fields.
 fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
@@ -206,9 +50,6 @@ fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
     })
 }
 
-/// Headers to judge a plan with, at most.
-const HEADERS: usize = 512;
-
 /// Chooses masks for rules of a schema.
 #[derive(Clone, Debug)]
 pub(super) struct Learner<const W: usize> {
@@ -216,7 +57,7 @@ pub(super) struct Learner<const W: usize> {
     /// The schema, if masks are to be the leading bits of its fields.
     tuples: Option<Arc<Schema>>,
     aims: Vec<Aim>,
-    /// Rules of a bucket beyond which it becomes a node.
+    /// Rules of a bucket beyond which it gets nested tables.
     most: usize,
 }
 
@@ -237,7 +78,7 @@ impl<const W: usize> Learner<W> {
         }
     }
 
-    /// The masks for a node of these rules; none when no bits tell them apart.
+    /// The masks for tables of these rules; none when no bits tell them apart.
     pub(super) fn plan(
         &self,
         level: Level,
@@ -247,15 +88,16 @@ impl<const W: usize> Learner<W> {
         self.plan_with(&Effort::of(level, rules, W), level, rules, outline)
     }
 
-    pub(super) fn plan_with(
+    fn plan_with(
         &self,
         effort: &Effort,
         level: Level,
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
     ) -> Plan<W> {
-        let sample = Sample::draw(rules, effort.sample, effort.headers, outline);
-        let mut model = Model::new(&sample, Prices::of(level, rules, self.most));
+        let sample = Sample::draw(rules, effort.sample, outline);
+        let headers = Headers::draw(&sample, effort.headers);
+        let mut model = Model::new(&sample, &headers, Prices::of(level, rules, self.most));
         let mut plans: Vec<Plan<W>> = Vec::new();
         if rules <= self.most {
             // One run may be all that they need.
@@ -305,6 +147,7 @@ impl<const W: usize> Learner<W> {
 mod tests {
     use super::*;
     use crate::schema::{Field, MatchKind};
+    use crate::seed::splitmix;
 
     /// Rules of random bits under the mask that `make` chooses, best first.
     fn outlines(count: usize, make: impl Fn(u64) -> u64) -> Vec<Outline<2>> {

@@ -20,7 +20,8 @@
 
 use super::cost::Model;
 use super::greedy::telling_bits;
-use super::{Plan, lacks};
+use super::plan::Plan;
+use crate::engine::forest::outline::lacks;
 
 /// Kinds that a table tries to absorb: those of the most rules.
 const ABSORBED: usize = 8;

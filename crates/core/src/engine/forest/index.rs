@@ -1,0 +1,364 @@
+//! A forest: the structure, with what grows it and what keeps it fast.
+
+use std::sync::Arc;
+
+use super::conflicts;
+use super::grow::{self, Growth};
+use super::learn::{Budget, Learner};
+use super::lookup::{Buffers, Lookup, LookupConfig};
+use super::maintain::{self, Adoption, Baseline, Parts, RootPlan, Snapshot};
+use super::rows::Rows;
+use super::settings::{Feature, NAME, Settings};
+use super::structure::Structure;
+use super::update;
+use crate::classifier::{LookupTrace, Metric, NoProgress, Progress};
+use crate::error::BuildError;
+use crate::reoptimise::Drift;
+use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::schema::Schema;
+
+/// A forest of up to this many rules is learned anew when it has doubled, or
+/// shrunk to a quarter.
+const SMALL: usize = 128;
+
+/// The number of rules from which doubling counts: fewer are as quick to scan.
+const LEAST: usize = 32;
+
+/// The number of rules from which it is worth to shrink.
+const FEWEST: usize = 8;
+
+/// A forest of one rule in this many of those it was made for gets smaller
+/// tables.
+const SHRUNK: usize = 4;
+
+/// A forest of rules with keys of `W` words.
+pub(super) struct Forest<const W: usize> {
+    settings: Settings,
+    lookup: LookupConfig,
+    structure: Structure<W>,
+    growth: Growth<W>,
+    baseline: Baseline,
+    adoption: Adoption<W>,
+    /// Rules that came and went since the build.
+    changes: u64,
+    /// Room for the row of the rule that comes.
+    row: Vec<u64>,
+}
+
+/// Building.
+impl<const W: usize> Forest<W> {
+    /// Without rules.
+    pub(super) fn new(schema: &Arc<Schema>, settings: Settings, lookup: LookupConfig) -> Forest<W> {
+        let huge_pages = settings.has(Feature::HugePages);
+        let any_bits = settings.has(Feature::AnyBits);
+        let learner = Learner::new(schema, settings.target, settings.most, any_bits);
+        Forest {
+            settings,
+            lookup,
+            structure: Structure::new(schema, settings.seed, huge_pages),
+            growth: Growth::new(learner, settings.most),
+            baseline: Baseline::default(),
+            adoption: Adoption::none(),
+            changes: 0,
+            row: Vec::new(),
+        }
+    }
+
+    /// Fills an empty forest with rules.
+    ///
+    /// # Errors
+    /// [`BuildError::EngineFull`] if they are more than the
+    /// [`capacity`](Self::capacity); [`BuildError::Stopped`].
+    pub(super) fn fill<'a>(
+        &mut self,
+        rules: impl ExactSizeIterator<Item = RuleRef<'a>>,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BuildError> {
+        if rules.len() > self.capacity() {
+            return Err(BuildError::EngineFull {
+                engine: NAME.to_owned(),
+                rules: rules.len(),
+                limit: self.capacity(),
+            });
+        }
+        let mut words = Vec::with_capacity(rules.len() * self.structure.shape().columns());
+        for rule in rules {
+            self.structure.shape().push_row(&rule, &mut words);
+        }
+        self.fill_rows(&words, progress)
+    }
+
+    fn fill_rows(&mut self, words: &[u64], progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let rows = Rows::new(words, self.structure.shape().columns());
+        let (structure, growth) = (&mut self.structure, &mut self.growth);
+        let predicted = grow::grow_root(structure, growth, &rows, progress)?;
+        conflicts::mark_all(structure, self.settings.has(Feature::ConflictMarks));
+        self.baseline = Baseline {
+            rules: rows.len(),
+            predicted,
+            counted: maintain::count_cost(&self.structure),
+        };
+        self.growth.take_extra_steps();
+        Ok(())
+    }
+
+    /// Learns everything anew. When the observer stops it, nothing has changed.
+    pub(super) fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        self.rebuild_within(Budget::unlimited(), progress)
+    }
+
+    /// The same within an update: a forest of few rules is learned on the spot.
+    fn rebuild_few(&mut self) {
+        self.rebuild_within(Budget::of_update(), &mut NoProgress)
+            .expect("only an observer stops learning");
+    }
+
+    fn rebuild_within(
+        &mut self,
+        budget: Budget,
+        progress: &mut dyn Progress,
+    ) -> Result<(), BuildError> {
+        let mut words = Vec::with_capacity(self.len() * self.structure.shape().columns());
+        self.structure
+            .append_rows(self.structure.root(), &mut words);
+        let mut fresh = Forest::new(self.schema(), self.settings, self.lookup);
+        fresh.structure.limit_words_as(&self.structure);
+        fresh.growth.set_budget(budget);
+        fresh.fill_rows(&words, progress)?;
+        fresh.growth.budget().end();
+        fresh.changes = self.changes;
+        *self = fresh;
+        Ok(())
+    }
+}
+
+/// Lookups.
+impl<const W: usize> Forest<W> {
+    #[inline]
+    fn lookup(&self) -> Lookup<'_, W> {
+        Lookup::new(&self.structure, self.lookup)
+    }
+
+    /// Improves the winners of a batch of any length.
+    pub(super) fn improve_batch(
+        &self,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers,
+    ) {
+        self.lookup().improve_batch(keys, winners, buffers);
+    }
+
+    /// Improves a candidate for one key.
+    #[inline]
+    pub(super) fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        self.lookup().improve(key, best)
+    }
+
+    /// Improves a candidate, and sets in `mask` the bits on which that depended.
+    pub(super) fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64]) -> Winner {
+        self.lookup().improve_masked(key, best, mask)
+    }
+
+    /// A lookup step by step.
+    pub(super) fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        self.lookup().trace(key)
+    }
+}
+
+/// What is in it.
+impl<const W: usize> Forest<W> {
+    pub(super) fn schema(&self) -> &Arc<Schema> {
+        self.structure.shape().schema()
+    }
+
+    /// The number of rules.
+    pub(super) fn len(&self) -> usize {
+        self.structure.len()
+    }
+
+    /// The most rules that it can hold.
+    pub(super) fn capacity(&self) -> usize {
+        self.structure.capacity()
+    }
+
+    /// Whether a rule has that id.
+    pub(super) fn contains(&self, id: RuleId) -> bool {
+        self.structure.contains(id)
+    }
+
+    /// Appends a rule's packed words and returns its priority, if it is there.
+    pub(super) fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let (run, rule) = self.structure.find(id)?.in_run();
+        let ranks = self.structure.ranks(run);
+        let columns = self.structure.run(run);
+        let shape = self.structure.shape();
+        shape.push_packed(columns, ranks.len(), rule, words);
+        Winner::from_rank(ranks[rule]).priority()
+    }
+
+    /// Bytes held, spare room included.
+    pub(super) fn bytes(&self) -> usize {
+        self.structure.bytes() + self.adoption.bytes()
+    }
+
+    /// Bytes of a rule in its run.
+    pub(super) fn rule_bytes(&self) -> usize {
+        self.structure.shape().columns() * size_of::<u64>()
+    }
+
+    /// The number of tables, nested ones included.
+    pub(super) fn table_count(&self) -> usize {
+        self.structure.table_count()
+    }
+
+    /// Rules that came and went since the build: the sequence number of
+    /// snapshots.
+    pub(super) fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// More counts and sizes.
+    pub(super) fn metrics(&self) -> Vec<Metric> {
+        let (runs, longest) = self.structure.count_runs();
+        let drift = self.drift();
+        let predicted = &self.baseline.predicted;
+        let free = self.structure.free_words() * size_of::<u64>();
+        vec![
+            Metric::count("tables of the root", self.structure.root_tables().count()),
+            Metric::count("runs", runs),
+            Metric::count("rules in the longest run", longest),
+            Metric::bytes("bytes of freed runs", free),
+            Metric::word("instructions", self.lookup.comparing.name()),
+            Metric::nanoseconds("predicted lookup time", predicted.time),
+            Metric::ratio("predicted probes", predicted.probes),
+            Metric::ratio("predicted compares", predicted.compares),
+            Metric::ratio("lookup cost now", drift.now),
+            Metric::ratio("lookup cost over that when fitted", drift.ratio()),
+            Metric::word("plan", self.adoption.describe()),
+        ]
+    }
+}
+
+/// Updates.
+impl<const W: usize> Forest<W> {
+    /// Inserts a rule; says whether its id was free. If not, nothing changes.
+    pub(super) fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
+        let Some(position) = self.structure.add_id(rule.id()) else {
+            return false;
+        };
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        self.structure.shape().push_row(rule, &mut row);
+        let (structure, growth) = (&mut self.structure, &mut self.growth);
+        update::insert(structure, growth, &row, Some(position));
+        self.row = row;
+        self.changes += 1;
+        if self.len() <= SMALL && self.len() > 2 * self.baseline.rules.max(LEAST) {
+            self.rebuild_few();
+        }
+        self.tidy();
+        true
+    }
+
+    /// Removes a rule; says whether it was there.
+    pub(super) fn remove(&mut self, id: RuleId) -> bool {
+        if !update::remove(&mut self.structure, id) {
+            return false;
+        }
+        self.changes += 1;
+        self.tidy();
+        self.shrink_if_due();
+        true
+    }
+
+    /// Does some of the work that updates put off.
+    fn tidy(&mut self) {
+        self.growth.budget().pay_off();
+        self.structure.tidy();
+    }
+
+    /// Begins to give back the memory of tables that were made for many more
+    /// rules: those of now move to tables with the same masks and fewer slots,
+    /// as they would if a plan were adopted.
+    fn shrink_if_due(&mut self) {
+        if self.baseline.rules < SHRUNK * self.len().max(FEWEST) {
+            return;
+        }
+        if self.len() <= SMALL {
+            self.rebuild_few();
+        } else if !self.adoption.is_under_way() {
+            let plan = RootPlan::in_place(&self.structure, self.baseline.predicted);
+            self.adopt(Arc::new(plan));
+        }
+    }
+}
+
+/// Maintenance.
+impl<const W: usize> Forest<W> {
+    /// Steps of maintenance to do with each update.
+    pub(super) const STEPS: usize = maintain::STEPS;
+
+    /// What lookups cost now and when masks were learned last.
+    pub(super) fn drift(&self) -> Drift {
+        Drift {
+            now: maintain::count_cost(&self.structure),
+            fitted: self.baseline.counted,
+            installing: self.adoption.is_under_way(),
+        }
+    }
+
+    /// An empty snapshot.
+    pub(super) fn snapshot(&self) -> Snapshot<W> {
+        Snapshot::new(&self.structure, self.growth.learner())
+    }
+
+    /// Copies some rules to a snapshot; says whether all have been seen.
+    pub(super) fn add_to(&self, snapshot: &mut Snapshot<W>) -> bool {
+        snapshot.add_some(&self.structure)
+    }
+
+    /// Begins to adopt a plan, or keeps it for later.
+    pub(super) fn adopt(&mut self, plan: Arc<RootPlan<W>>) {
+        self.adoption.begin(plan, self.structure.len());
+    }
+
+    /// Whether a plan is being adopted, or memory of an old one is left.
+    pub(super) fn is_unfinished(&self) -> bool {
+        self.adoption.is_under_way() || self.structure.has_leftover()
+    }
+
+    /// Does so many steps of maintenance, less what the update before has cost
+    /// already.
+    pub(super) fn maintain(&mut self, steps: usize) {
+        let left = steps.saturating_sub(self.growth.take_extra_steps());
+        if !self.is_unfinished() {
+            return;
+        }
+        let mut parts = Parts {
+            structure: &mut self.structure,
+            growth: &mut self.growth,
+            baseline: &mut self.baseline,
+            marks: self.settings.has(Feature::ConflictMarks),
+        };
+        self.adoption.run(&mut parts, left);
+        self.tidy();
+    }
+}
+
+/// For tests.
+#[cfg(test)]
+impl<const W: usize> Forest<W> {
+    pub(super) fn structure(&self) -> &Structure<W> {
+        &self.structure
+    }
+
+    pub(super) fn adoption(&self) -> &Adoption<W> {
+        &self.adoption
+    }
+
+    /// Lets runs take no more than so many words.
+    pub(super) fn limit_words(&mut self, limit: u32) {
+        self.structure.limit_words(limit);
+    }
+}

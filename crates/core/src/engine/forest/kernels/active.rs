@@ -1,0 +1,350 @@
+//! Active keys: those of a batch that the next table may improve.
+//!
+//! # Idea
+//! Tables come best first, so the number of keys that need the next table falls,
+//! and those keys lie scattered. Vectors of eight neighbours would do the work of
+//! eight keys for two or three. So there is a list of the positions of the *active*
+//! keys, one byte each, made anew for each table from all winners, eight at a time:
+//! ```text
+//! winners    0   1   2   3   4   5        those of 1, 2, 4 beat the table
+//!            │       ╱───╯ ╱─────╯
+//! active     0   3   5
+//! ```
+//! Neither keys nor winners move. As long as all keys are active, as they are at
+//! the first table, vectors are loaded from them as they lie.
+//!
+//! A key that has found a rule also knows in which groups of tables that rule has
+//! [conflicts](ConflictMask). For a table of another group it is not active,
+//! whatever the table's best rule.
+
+use crate::classifier::BATCH;
+use crate::engine::forest::slot::ConflictMask;
+use crate::rule::Winner;
+use crate::simd::Isa;
+
+/// What a table may have for a key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Offer {
+    /// No rule in it is better.
+    pub(crate) best: Winner,
+    /// None of those that runs do not yet count among the conflicts of their rules.
+    pub(crate) late_best: Winner,
+    /// The table's group, alone.
+    pub(crate) group: ConflictMask,
+}
+
+impl Offer {
+    /// Whether there may be something better for a key.
+    #[inline(always)]
+    pub(crate) fn may_improve(&self, winner: Winner, conflicts: ConflictMask) -> bool {
+        self.best.beats(winner) & (conflicts.has(self.group) | self.late_best.beats(winner))
+    }
+}
+
+/// Working memory for the keys of a batch.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+pub(crate) struct Workspace {
+    active: [u8; BATCH + 8],
+    conflicts: [ConflictMask; BATCH + 8],
+}
+
+impl Default for Workspace {
+    fn default() -> Workspace {
+        Workspace {
+            active: [0; BATCH + 8],
+            conflicts: [ConflictMask::ALL; BATCH + 8],
+        }
+    }
+}
+
+/// The keys of a batch on their way through the tables, with their winners so
+/// far, and which of them are active.
+#[derive(Debug)]
+pub(crate) struct ActiveKeys<'a, const W: usize> {
+    /// At most [`BATCH`].
+    rows: &'a [[u64; W]],
+    /// As many.
+    winners: &'a mut [Winner],
+    /// The positions of active keys come first, then eight of existing keys, if
+    /// there are any.
+    workspace: &'a mut Workspace,
+    /// How many keys are active.
+    len: usize,
+}
+
+impl<'a, const W: usize> ActiveKeys<'a, W> {
+    /// A batch of which no key is active yet.
+    ///
+    /// # Panics
+    /// When there are more than [`BATCH`], or not as many winners as keys.
+    pub(crate) fn new(
+        rows: &'a [[u64; W]],
+        winners: &'a mut [Winner],
+        workspace: &'a mut Workspace,
+    ) -> ActiveKeys<'a, W> {
+        assert!(rows.len() <= BATCH, "a batch is at most {BATCH} keys");
+        assert_eq!(rows.len(), winners.len(), "one winner for each key");
+        workspace.conflicts = [ConflictMask::ALL; BATCH + 8];
+        ActiveKeys {
+            rows,
+            len: 0,
+            winners,
+            workspace,
+        }
+    }
+
+    /// Makes those keys active that a table with that offer may improve, which may
+    /// be none. Says whether any key may be improved by this table or by one whose
+    /// best rule is no better: if not, all later tables can be left out.
+    pub(crate) fn activate(&mut self, isa: Isa, offer: &Offer) -> bool {
+        let (active, more) = match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(proof) => x86::activate(proof, self, offer),
+            _ => self.activate_scalar(offer),
+        };
+        self.len = active;
+        self.workspace.active[self.len..self.len + 8].fill(0);
+        more
+    }
+
+    /// The scalar fallback.
+    fn activate_scalar(&mut self, offer: &Offer) -> (usize, bool) {
+        let mut to = 0;
+        let mut more = false;
+        let keys = self.winners.iter().zip(&self.workspace.conflicts);
+        for ((&winner, &conflicts), position) in keys.zip(0..=u8::MAX) {
+            self.workspace.active[to] = position;
+            to += usize::from(offer.may_improve(winner, conflicts));
+            more |= offer.best.beats(winner);
+        }
+        (to, more)
+    }
+
+    /// Whether all keys are active, so that their positions are just numbers.
+    #[cfg(any(target_arch = "x86_64", test))]
+    #[inline(always)]
+    pub(crate) fn all(&self) -> bool {
+        self.len == self.rows.len()
+    }
+
+    /// The batch's keys, active or not.
+    #[inline(always)]
+    pub(super) fn rows(&self) -> &[[u64; W]] {
+        self.rows
+    }
+
+    /// The positions of active keys.
+    #[inline(always)]
+    pub(crate) fn positions(&self) -> &[u8] {
+        &self.workspace.active[..self.len]
+    }
+
+    /// Workspace of eight active keys, of which the first is there. Beyond the
+    /// last, they are those of any keys.
+    #[cfg(any(target_arch = "x86_64", test))]
+    #[inline(always)]
+    pub(super) fn eight(&self, from: usize) -> &[u8; 8] {
+        let eight = self.workspace.active[from..].first_chunk();
+        eight.expect("there is room for eight behind each")
+    }
+}
+
+/// Keys with their winners so far, by position.
+pub(crate) trait Keys<const W: usize> {
+    /// A key, its winner, and where that has conflicts.
+    ///
+    /// # Panics
+    /// When there is none.
+    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
+
+    /// How many positions there are.
+    fn len(&self) -> usize;
+
+    /// The same without comparing.
+    ///
+    /// # Safety
+    /// The position is less than [`len`](Self::len).
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask);
+}
+
+impl<const W: usize> Keys<W> for ActiveKeys<'_, W> {
+    #[inline(always)]
+    fn at(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
+        let position = usize::from(position);
+        let conflicts = &mut self.workspace.conflicts[position];
+        (&self.rows[position], &mut self.winners[position], conflicts)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
+        let position = usize::from(position);
+        // SAFETY: the caller's promise; there are as many winners as rows
+        // (asserted by `new`, and neither changes).
+        unsafe {
+            let row = self.rows.get_unchecked(position);
+            let winner = self.winners.get_unchecked_mut(position);
+            (row, winner, &mut self.workspace.conflicts[position])
+        }
+    }
+}
+
+/// A key alone, whatever its position.
+pub(crate) struct OneKey<'a, const W: usize> {
+    pub(crate) key: &'a [u64; W],
+    pub(crate) winner: Winner,
+    pub(crate) conflicts: ConflictMask,
+}
+
+impl<'a, const W: usize> OneKey<'a, W> {
+    pub(crate) fn new(key: &'a [u64; W], winner: Winner) -> OneKey<'a, W> {
+        OneKey {
+            key,
+            winner,
+            conflicts: ConflictMask::ALL,
+        }
+    }
+}
+
+impl<const W: usize> Keys<W> for OneKey<'_, W> {
+    #[inline(always)]
+    fn at(&mut self, _: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
+        (self.key, &mut self.winner, &mut self.conflicts)
+    }
+
+    #[inline(always)]
+    fn len(&self) -> usize {
+        BATCH
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
+        self.at(position)
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        _mm_loadl_epi64, _mm512_cvtepu8_epi64, _mm512_mask_cmplt_epu64_mask,
+        _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
+    };
+
+    use super::{ActiveKeys, Offer};
+    use crate::simd::{Avx512, first_bits};
+
+    pub(super) fn activate<const W: usize>(
+        _: Avx512,
+        keys: &mut ActiveKeys<'_, W>,
+        offer: &Offer,
+    ) -> (usize, bool) {
+        // SAFETY: holding an `Avx512` means that the processor has the features.
+        unsafe { activate_avx512(keys, offer) }
+    }
+
+    /// Writes the positions; returns their number, and whether the best rule is
+    /// better than any winner.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2,popcnt")]
+    fn activate_avx512<const W: usize>(
+        keys: &mut ActiveKeys<'_, W>,
+        offer: &Offer,
+    ) -> (usize, bool) {
+        const EACH: u64 = 0x0101_0101_0101_0101;
+        let best = _mm512_set1_epi64(offer.best.rank().cast_signed());
+        let late_best = _mm512_set1_epi64(offer.late_best.rank().cast_signed());
+        let group = _mm512_set1_epi64(offer.group.bits().into());
+        let mut positions = 0x0706_0504_0302_0100;
+        let mut to = 0;
+        let mut more = 0;
+        let conflicts = keys.workspace.conflicts.chunks_exact(8);
+        for (winners, conflicts) in keys.winners.chunks(8).zip(conflicts) {
+            let there = first_bits(winners.len());
+            // SAFETY: the mask selects winners that are there, at most eight;
+            // masked-out lanes are not accessed. A winner is one word.
+            let ranks = unsafe { _mm512_maskz_loadu_epi64(there, winners.as_ptr().cast()) };
+            // SAFETY: eight bytes are read from a slice of eight.
+            let conflicts = unsafe { _mm_loadl_epi64(conflicts.as_ptr().cast()) };
+            let conflicts = _mm512_test_epi64_mask(_mm512_cvtepu8_epi64(conflicts), group);
+            let better = _mm512_mask_cmplt_epu64_mask(there, best, ranks);
+            let wanted =
+                conflicts & better | _mm512_mask_cmplt_epu64_mask(better, late_best, ranks);
+            more |= better;
+            let bytes = _pext_u64(positions, _pdep_u64(wanted.into(), EACH) * 0xff);
+            keys.workspace.active[to..to + 8].copy_from_slice(&bytes.to_le_bytes());
+            to += wanted.count_ones() as usize;
+            positions = positions.wrapping_add(8 * EACH);
+        }
+        (to, more != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seed::splitmix;
+
+    #[test]
+    fn those_stay_whose_winners_a_table_beats() {
+        let mut state = 9;
+        for len in (0..=2 * 8 + 1).chain([BATCH - 1, BATCH]) {
+            for isa in Isa::available() {
+                let rows: Vec<[u64; 2]> = (0..len)
+                    .map(|_| [splitmix(&mut state), splitmix(&mut state)])
+                    .collect();
+                let mut winners: Vec<Winner> = (0..len)
+                    .map(|_| Winner::from_rank(splitmix(&mut state) % 1000))
+                    .collect();
+                let ranks = winners.clone();
+                let mut workspace = Workspace {
+                    active: [77; BATCH + 8],
+                    ..Workspace::default()
+                };
+                let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
+                assert!(keys.positions().is_empty());
+                let mut conflicts = vec![ConflictMask::ALL; len];
+                for (position, conflicts) in (0..=u8::MAX).zip(&mut conflicts) {
+                    let some = ConflictMask::from_bits(splitmix(&mut state).to_le_bytes()[0]);
+                    conflicts.narrow(some, position % 3 != 0);
+                    *keys.at(position).2 = *conflicts;
+                }
+                for (best, group) in [(0, 1), (10, 0), (300, 0), (500, 4), (900, 2)] {
+                    let offer = Offer {
+                        best: Winner::from_rank(best),
+                        late_best: Winner::from_rank(best + 300),
+                        group: ConflictMask::group(group),
+                    };
+                    let more = keys.activate(isa, &offer);
+                    let wanted = |&position: &u8| {
+                        let at = usize::from(position);
+                        let winner = ranks[at].rank();
+                        let known = conflicts[at].bits() >> group & 1 != 0;
+                        best < winner && (known || best + 300 < winner)
+                    };
+                    let expected: Vec<u8> = (0..=u8::MAX).take(len).filter(wanted).collect();
+                    assert_eq!(keys.positions(), expected, "{isa}, {len} keys");
+                    assert_eq!(more, ranks.iter().any(|winner| best < winner.rank()));
+                    for from in 0..expected.len() {
+                        let exists = |&position: &u8| usize::from(position) < len;
+                        assert!(keys.eight(from).iter().all(exists));
+                    }
+                    for &position in &expected {
+                        let at = usize::from(position);
+                        let (row, winner, found) = keys.at(position);
+                        assert_eq!(
+                            (row, *winner, *found),
+                            (&rows[at], ranks[at], conflicts[at])
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

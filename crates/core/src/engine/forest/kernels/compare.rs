@@ -1,0 +1,602 @@
+//! Comparing keys with runs of rules: one key with up to eight rules at a time.
+//!
+//! # Idea
+//! A run keeps the rules of one bucket, best first, column by column, so that
+//! the same word of neighbouring rules lies side by side:
+//! ```text
+//! run of n rules   rank × n | value₀ × n | mask₀ × n | low₁ × n | high₁ × n | …
+//! ```
+//! For each rule, `differs` collects every reason not to match:
+//! ```text
+//! for each key word w:
+//!     unless the word is range lanes and nothing else:
+//!         differs |= (key[w] ^ value[w]) & mask[w]
+//!     if the word has range lanes, in lanes of 16 bits, saturating:
+//!         differs |= (value[w] - key[w]) | (key[w] - high[w])
+//! ```
+//! A lane that is no range has `high` all ones, and a value without bits outside
+//! of the mask, which a matching key is never below, so lanes need no selection
+//! (whoever fills the columns sees to that: `rows.rs`). The first rule
+//! without a difference is the best that matches.
+//!
+//! The tricks: (1) loads are masked, so a run of three costs what a run of
+//! eight does, and runs need no padding; (2) no branch depends on whether a key
+//! matches; (3) most runs have up to four rules, and half a vector serves them,
+//! with half the loads across cache lines; they come apart from the others, so
+//! that no branch depends on their length either; (4) a branch on what was found
+//! comes only after every second block.
+//!
+//! Ranges that are no lane are left to `accept`, which sees candidates only.
+
+use super::active::Keys;
+use crate::engine::forest::slot::Hit;
+use crate::rule::Winner;
+use crate::simd::{Isa, prefetch_early_at};
+
+/// Runs of at most this many rules are short.
+pub(crate) const SHORT: usize = 4;
+
+/// Keys with the runs that they are to be compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hits<'a> {
+    pub(crate) hits: &'a [Hit],
+    /// No run has more than [`SHORT`] rules.
+    pub(crate) short: bool,
+    /// Whether to prefetch all runs first.
+    pub(crate) prefetch: bool,
+}
+
+/// Words of a cache line.
+const LINE: usize = 8;
+
+impl Hits<'_> {
+    /// How many cache lines of a run are prefetched: those of two rules of a short
+    /// one, of eight of a long one, and more, since runs seldom begin with a
+    /// line. The same number for all, or branches would depend on it.
+    #[inline(always)]
+    fn lines(self, columns: usize) -> usize {
+        if self.short {
+            2 + columns * SHORT / 2 / LINE
+        } else {
+            columns + 1
+        }
+    }
+
+    /// Hits, each with its run and the number of rules; their keys are among so
+    /// many.
+    ///
+    /// # Panics
+    /// When a run is not inside of the words, or a key does not exist.
+    #[inline(always)]
+    fn walk(
+        self,
+        words: &[u64],
+        columns: usize,
+        keys: usize,
+    ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
+        // All together by vectors, instead of two branches for each.
+        let (mut end, mut key) = (0, 0);
+        for hit in self.hits {
+            end = end.max(hit.start() + hit.len() * columns);
+            key = key.max(usize::from(hit.key()));
+        }
+        assert!(end <= words.len(), "runs among the words");
+        assert!(self.hits.is_empty() || key < keys, "keys that exist");
+        if self.prefetch {
+            // More than can be under way at once: the others wait.
+            let lines = self.lines(columns);
+            for hit in self.hits {
+                for line in 0..lines {
+                    prefetch_early_at(words, hit.start() + line * LINE);
+                }
+            }
+        }
+        self.hits.iter().map(move |&hit| {
+            let len = hit.len();
+            debug_assert!(len > 0, "a run has rules");
+            // SAFETY: the ends of all runs were compared above, and no start is
+            // beyond its end.
+            let run = unsafe { words.get_unchecked(hit.start()..hit.start() + len * columns) };
+            (hit, run, len)
+        })
+    }
+}
+
+/// How runs are laid out: the rank first, then for each key word its value, its
+/// mask and its upper ends as far as it has them, then whatever else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RunColumns {
+    /// Bit `w`: word `w` of a key has range lanes, and so a column for their
+    /// upper ends.
+    pub(crate) lanes: u32,
+    /// Bit `w`: word `w` is range lanes and nothing else, and has no mask.
+    pub(crate) bounds: u32,
+    /// Words for each rule.
+    pub(crate) count: usize,
+}
+
+impl RunColumns {
+    #[inline(always)]
+    fn has_lanes(self, word: usize) -> bool {
+        self.lanes >> word & 1 != 0
+    }
+
+    #[inline(always)]
+    fn has_mask(self, word: usize) -> bool {
+        self.bounds >> word & 1 == 0
+    }
+
+    /// The columns that are compared, of so many key words; the rank included.
+    fn compared(self, words: usize) -> usize {
+        let words = 0..words;
+        let columns =
+            |word| 1 + usize::from(self.has_mask(word)) + usize::from(self.has_lanes(word));
+        1 + words.map(columns).sum::<usize>()
+    }
+
+    /// Whether just the last word is range lanes, and nothing else, as ports and
+    /// protocol of five-tuples are, and no column is left to `accept`.
+    fn is_five_tuple<const W: usize>(self) -> bool {
+        self.lanes == 1 << (W - 1) && self.bounds == self.lanes && self.count == 2 * W + 1
+    }
+
+    /// The same, with the words' kinds known to the compiler where they are
+    /// those of five-tuples: then the loop over words is straight code.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
+        if FIVE {
+            RunColumns {
+                lanes: 1 << (W - 1),
+                bounds: 1 << (W - 1),
+                count: 2 * W + 1,
+            }
+        } else {
+            self
+        }
+    }
+}
+
+/// Improves the winners of keys by the best matching rules of their runs. With
+/// `ODD`, `accept` has the last word on a rule (run, its length, rule, key);
+/// without, it accepts everything and need not be asked.
+///
+/// # Panics
+/// When a hit's key or run does not exist.
+pub(crate) fn improve<const W: usize, const ODD: bool>(
+    isa: Isa,
+    words: &[u64],
+    columns: RunColumns,
+    keys: &mut impl Keys<W>,
+    hits: Hits<'_>,
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) {
+    assert!(columns.count >= columns.compared(W));
+    if columns.is_five_tuple::<W>() {
+        improve_columns::<W, true, ODD>(isa, words, columns, keys, hits, accept);
+    } else {
+        improve_columns::<W, false, ODD>(isa, words, columns, keys, hits, accept);
+    }
+}
+
+#[inline(always)]
+fn improve_columns<const W: usize, const FIVE: bool, const ODD: bool>(
+    isa: Isa,
+    words: &[u64],
+    columns: RunColumns,
+    keys: &mut impl Keys<W>,
+    hits: Hits<'_>,
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) {
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(proof) if hits.short && !ODD => {
+            x86::improve_short::<W, FIVE>(proof, words, columns, keys, hits);
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(proof) => {
+            x86::improve_avx512::<W, FIVE, ODD>(proof, words, columns, keys, hits, accept);
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2(proof) => {
+            x86::improve_avx2::<W, FIVE>(proof, words, columns, keys, hits, accept);
+        }
+        Isa::Scalar => improve_scalar(words, columns, keys, hits, accept),
+    }
+}
+
+/// The scalar fallback.
+fn improve_scalar<const W: usize>(
+    words: &[u64],
+    columns: RunColumns,
+    keys: &mut impl Keys<W>,
+    hits: Hits<'_>,
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) {
+    for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+        let (key, winner, conflicts) = keys.at(hit.key());
+        for rule in 0..len {
+            let rank = Winner::from_rank(run[rule]);
+            if !rank.beats(*winner) {
+                break;
+            }
+            let mut differs = 0;
+            let mut column = 1;
+            let mut next = || {
+                let word = run[column * len + rule];
+                column += 1;
+                word
+            };
+            for (word, &key) in key.iter().enumerate() {
+                let value = next();
+                if columns.has_mask(word) {
+                    differs |= (key ^ value) & next();
+                }
+                if columns.has_lanes(word) {
+                    differs |= outside(key, value, next());
+                }
+            }
+            if differs == 0 && accept(run, len, rule, key) {
+                *winner = rank;
+                conflicts.narrow(hit.conflicts(), true);
+                break;
+            }
+        }
+    }
+}
+
+/// Not 0 when some 16-bit lane of the key is below `low` or above `high`.
+#[inline]
+fn outside(key: u64, low: u64, high: u64) -> u64 {
+    let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
+    let beyond = |n: u32| lane(key, n) < lane(low, n) || lane(key, n) > lane(high, n);
+    u64::from((0..4).any(beyond))
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m256i, _mm_cvtsi128_si64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_si128,
+        _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_mask_compress_epi64, _mm256_maskload_epi64,
+        _mm256_maskz_loadu_epi64, _mm256_movemask_pd, _mm256_or_si256, _mm256_set1_epi64x,
+        _mm256_setzero_si256, _mm256_subs_epu16, _mm256_testn_epi64_mask, _mm256_xor_si256,
+        _mm512_and_si512, _mm512_castsi512_si128, _mm512_mask_compress_epi64,
+        _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_setzero_si512,
+        _mm512_subs_epu16, _mm512_testn_epi64_mask, _mm512_xor_si512,
+    };
+
+    use super::{Hits, Keys, RunColumns};
+    use crate::rule::Winner;
+    use crate::simd::{Avx2, Avx512, first_bits, first_four};
+
+    /// After how many rules to look whether a better one may follow. A branch on
+    /// what a comparison found is known late, and often foreseen wrongly; where
+    /// a run ends is known early. So two blocks are compared without looking.
+    const LOOK: usize = 16;
+
+    /// All reasons of a block of rules not to match a key, as in the module's
+    /// idea, by the operations of one vector width.
+    macro_rules! differs {
+        ($key:expr, $columns:expr, $load:expr;
+         $set1:ident, $zero:ident, $and:ident, $or:ident, $xor:ident, $subs:ident) => {{
+            let mut differs = $zero();
+            let mut column = 1;
+            for (word, &key) in $key.iter().enumerate() {
+                let key = $set1(key.cast_signed());
+                let value = $load(column);
+                column += 1;
+                if $columns.has_mask(word) {
+                    let unlike = $and($xor(key, value), $load(column));
+                    differs = $or(differs, unlike);
+                    column += 1;
+                }
+                if $columns.has_lanes(word) {
+                    let below = $subs(value, key);
+                    let above = $subs(key, $load(column));
+                    differs = $or(differs, $or(below, above));
+                    column += 1;
+                }
+            }
+            differs
+        }};
+    }
+
+    /// The rank of the candidate that wins, all ones when there is none.
+    #[inline(always)]
+    fn first_rank<const W: usize>(
+        run: &[u64],
+        len: usize,
+        first: usize,
+        candidates: u32,
+        key: &[u64; W],
+        accept: &impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) -> u64 {
+        let mut candidates = candidates;
+        while candidates != 0 {
+            let rule = first + candidates.trailing_zeros() as usize;
+            if accept(run, len, rule, key) {
+                break;
+            }
+            candidates &= candidates - 1;
+        }
+        let none = u64::from(candidates == 0).wrapping_neg();
+        let rule = first + (candidates.trailing_zeros() & 7) as usize;
+        run[rule.min(len - 1)] | none
+    }
+
+    #[inline(always)]
+    pub(super) fn improve_short<const W: usize, const FIVE: bool>(
+        _: Avx512,
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+    ) {
+        // SAFETY: holding an `Avx512` means that the processor has the features.
+        unsafe { short::<W, FIVE>(words, columns, keys, hits) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    fn short<const W: usize, const FIVE: bool>(
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+    ) {
+        let columns = columns.known::<W, FIVE>();
+        let none = _mm256_set1_epi64x(-1);
+        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+            debug_assert!(len <= 4, "short runs");
+            let here = first_four(len);
+            let load = |column: usize| {
+                let at = run.as_ptr().wrapping_add(column * len).cast();
+                // SAFETY: the mask selects `len` rules of a column, at most
+                // four; `column < columns.count` (asserted by `improve`), so they
+                // are inside of `run`, and masked-out lanes are not accessed.
+                unsafe { _mm256_maskz_loadu_epi64(here, at) }
+            };
+            // SAFETY: `walk` has compared all positions with the number of keys.
+            let (key, winner, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+            let differs = differs!(key, columns, load;
+                _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
+                _mm256_xor_si256, _mm256_subs_epu16);
+            let candidates = _mm256_testn_epi64_mask(differs, differs) & here;
+            // The first candidate's rank, or all ones, without a branch or an
+            // address that depends on it.
+            let ranks = _mm256_mask_compress_epi64(none, candidates, load(0));
+            let rank = _mm_cvtsi128_si64(_mm256_castsi256_si128(ranks));
+            *winner = winner.or(Winner::from_rank(rank.cast_unsigned()));
+            conflicts.narrow(hit.conflicts(), candidates != 0);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn improve_avx512<const W: usize, const FIVE: bool, const ODD: bool>(
+        _: Avx512,
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        // SAFETY: holding an `Avx512` means that the processor has the features.
+        unsafe { avx512::<W, FIVE, ODD>(words, columns, keys, hits, accept) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    fn avx512<const W: usize, const FIVE: bool, const ODD: bool>(
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        let columns = columns.known::<W, FIVE>();
+        let none = _mm512_set1_epi64(-1);
+        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+            // SAFETY: `walk` has compared all positions with the number of keys.
+            let (key, to, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+            let mut winner = *to;
+            let mut best = Winner::MISS;
+            let mut first = 0;
+            loop {
+                let here = first_bits(len - first);
+                let load = |column: usize| {
+                    let at = run.as_ptr().wrapping_add(column * len + first).cast();
+                    // SAFETY: the mask selects the rules `first..len`, at most
+                    // eight, of a column; `column < columns.count` (asserted by
+                    // `improve`), so they are inside of `run`, and masked-out
+                    // lanes are not accessed.
+                    unsafe { _mm512_maskz_loadu_epi64(here, at) }
+                };
+                let differs = differs!(key, columns, load;
+                    _mm512_set1_epi64, _mm512_setzero_si512, _mm512_and_si512, _mm512_or_si512,
+                    _mm512_xor_si512, _mm512_subs_epu16);
+                let candidates = _mm512_testn_epi64_mask(differs, differs) & here;
+                let rank = if ODD {
+                    first_rank(run, len, first, candidates.into(), key, &accept)
+                } else {
+                    let ranks = _mm512_mask_compress_epi64(none, candidates, load(0));
+                    _mm_cvtsi128_si64(_mm512_castsi512_si128(ranks)).cast_unsigned()
+                };
+                best = best.or(Winner::from_rank(rank));
+                winner = winner.or(best);
+                first += 8;
+                let look = first.is_multiple_of(LOOK);
+                if first >= len || look && !Winner::from_rank(run[first]).beats(winner) {
+                    break;
+                }
+            }
+            *to = winner;
+            conflicts.narrow(hit.conflicts(), !best.is_miss());
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn improve_avx2<const W: usize, const FIVE: bool>(
+        _: Avx2,
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        // SAFETY: holding an `Avx2` means that the processor has the features.
+        unsafe { avx2::<W, FIVE>(words, columns, keys, hits, accept) }
+    }
+
+    /// Masks for loading 1 to 4 lanes: four words from position `4 - lanes`.
+    const LOAD: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn avx2<const W: usize, const FIVE: bool>(
+        words: &[u64],
+        columns: RunColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        let columns = columns.known::<W, FIVE>();
+        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+            // SAFETY: `walk` has compared all positions with the number of keys.
+            let (key, to, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
+            let mut winner = *to;
+            let mut best = Winner::MISS;
+            let mut first = 0;
+            loop {
+                let lanes = (len - first).min(4);
+                let masks = &LOAD[4 - lanes..8 - lanes];
+                // SAFETY: four words are read from a slice of four.
+                let here: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
+                let load = |column: usize| {
+                    let at = run.as_ptr().wrapping_add(column * len + first).cast();
+                    // SAFETY: the mask selects the rules `first..len`, at most
+                    // four, of a column; `column < columns.count` (asserted by
+                    // `improve`), so they are inside of `run`, and masked-out
+                    // lanes are not accessed.
+                    unsafe { _mm256_maskload_epi64(at, here) }
+                };
+                let differs = differs!(key, columns, load;
+                    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_and_si256, _mm256_or_si256,
+                    _mm256_xor_si256, _mm256_subs_epu16);
+                let same = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
+                let candidates = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
+                let candidates = candidates & ((1 << lanes) - 1);
+                let rank = first_rank(run, len, first, candidates, key, &accept);
+                best = best.or(Winner::from_rank(rank));
+                winner = winner.or(best);
+                first += 4;
+                if first >= len || !Winner::from_rank(run[first]).beats(winner) {
+                    break;
+                }
+            }
+            *to = winner;
+            conflicts.narrow(hit.conflicts(), !best.is_miss());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::forest::kernels::active::{ActiveKeys, Workspace};
+    use crate::engine::forest::slot::Slot;
+    use crate::seed::splitmix;
+
+    /// Two words, the second with range lanes; with and without a mask there,
+    /// and with another column behind.
+    const LAYOUTS: [RunColumns; 3] = [
+        RunColumns {
+            lanes: 0b10,
+            bounds: 0,
+            count: 6,
+        },
+        RunColumns {
+            lanes: 0b10,
+            bounds: 0b10,
+            count: 5,
+        },
+        RunColumns {
+            lanes: 0b10,
+            bounds: 0b10,
+            count: 6,
+        },
+    ];
+
+    /// A run of rules over two words, the second with four range lanes, and a
+    /// key that matches a good part of them.
+    fn random_run(len: usize, columns: RunColumns, state: &mut u64) -> Vec<u64> {
+        let mut run = vec![0; columns.count * len];
+        let highs = if columns.has_mask(1) { 5 } else { 4 };
+        for rule in 0..len {
+            run[rule] = 10 * (rule as u64 + 1);
+            let mask = splitmix(state) & splitmix(state) & splitmix(state);
+            run[2 * len + rule] = mask;
+            run[len + rule] = splitmix(state) & mask & 0x3;
+            let mut low = 0;
+            let mut high = 0;
+            for lane in 0..4 {
+                let shift = 16 * lane;
+                let a = splitmix(state) & 0x7fff;
+                low |= a << shift;
+                high |= (a + (splitmix(state) & 0x7fff)) << shift;
+            }
+            run[3 * len + rule] = low;
+            run[highs * len + rule] = high;
+        }
+        run
+    }
+
+    #[test]
+    fn every_instruction_set_agrees_at_every_length() {
+        let mut state = 1;
+        let mut found = 0;
+        for len in 1..=2 * 8 + 1 {
+            for round in 0..400 {
+                let columns = LAYOUTS[round % 3];
+                let mut words = vec![u64::MAX; 3];
+                words.extend(random_run(len, columns, &mut state));
+                let keys: Vec<[u64; 2]> = (0..5)
+                    .map(|_| [splitmix(&mut state) & 0x3, splitmix(&mut state)])
+                    .map(|[a, b]| [a, b & 0x7fff_7fff_7fff_7fff | 0x2000_2000_2000_2000])
+                    .collect();
+                let hits = Hits {
+                    hits: &[0, 1, 2, 3, 4]
+                        .map(|key| Hit::new(Slot::from_word(3 << 32 | len as u64), key)),
+                    short: len <= SHORT,
+                    prefetch: round % 2 == 0,
+                };
+                // Some refuse every other rule, some begin with a candidate.
+                let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; 2]| {
+                    round % 4 != 0 || rule.is_multiple_of(2)
+                };
+                let start = Winner::from_rank(if round % 5 == 0 { 45 } else { u64::MAX });
+                let run = |isa: Option<Isa>, odd: bool| {
+                    let mut winners = [start; 5];
+                    let mut workspace = Workspace::default();
+                    let keys = &mut ActiveKeys::new(&keys, &mut winners, &mut workspace);
+                    let always = |_: &[u64], _, _, _: &[u64; 2]| true;
+                    match (isa, odd) {
+                        (None, _) => improve_scalar(&words, columns, keys, hits, accept),
+                        (Some(isa), true) => {
+                            improve::<2, true>(isa, &words, columns, keys, hits, accept);
+                        }
+                        (Some(isa), false) => {
+                            improve::<2, false>(isa, &words, columns, keys, hits, always);
+                        }
+                    }
+                    winners
+                };
+                let expected = run(None, true);
+                found += expected.iter().filter(|&winner| *winner != start).count();
+                for isa in Isa::available() {
+                    assert_eq!(run(Some(isa), true), expected, "{isa}, {len} rules");
+                    if round % 4 != 0 {
+                        assert_eq!(run(Some(isa), false), expected, "{isa}, {len} rules");
+                    }
+                }
+            }
+        }
+        assert!(found > 1000, "only {found} rules matched");
+    }
+}

@@ -1,0 +1,22 @@
+//! Vector code of lookups, each kernel with a scalar fallback that every
+//! processor has.
+//!
+//! A batch goes through a table in three steps:
+//! ```text
+//! active    list the keys that the table may improve
+//! probe     hash them, read their slots, keep those that may hold something
+//! compare   compare keys with runs of rules
+//! ```
+//! Which instructions are used is an argument, a [`crate::simd::Isa`]; holding
+//! one proves that the processor has them. It changes speed, never results.
+//! Functions check their arguments once for a batch, so that every call from
+//! safe code is sound.
+//!
+//! This folder, `simd/` and `table/left_right.rs` are the only places with
+//! unsafe code.
+
+#![allow(unsafe_code)]
+
+pub(super) mod active;
+pub(super) mod compare;
+pub(super) mod probe;

@@ -1,0 +1,82 @@
+//! The headers: what traffic is expected, and which rule each header hits.
+//!
+//! Headers are taken to hit all rules alike: one header for every so many rules,
+//! by weight. A header is its rule's value; where the rule is wild, half of the
+//! headers have random bits, and the others all zeros or all ones, because
+//! addresses in use crowd at the ends of prefixes. The winner is the best sampled
+//! rule that matches the header, often its own. Rules that are not in the sample
+//! are not seen: winners are a little worse than they will be.
+
+use super::sample::{Drawn, Sample};
+use crate::engine::forest::outline::{Ends, Outline};
+use crate::seed::splitmix;
+
+/// A header that hits a rule of the sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Header<const W: usize> {
+    pub(super) key: [u64; W],
+    /// The rank and the kind of its winner.
+    pub(super) rank: u64,
+    pub(super) kind: u32,
+    /// That of the winner.
+    pub(super) weight: f32,
+}
+
+/// Headers that hit a sample.
+#[derive(Clone, Debug)]
+pub(crate) struct Headers<const W: usize> {
+    /// By the ranks of their winners, the best first.
+    pub(super) headers: Vec<Header<W>>,
+    /// About how many words were read to make them.
+    pub(super) words: usize,
+}
+
+impl<const W: usize> Headers<W> {
+    /// About `count` headers, evenly over the rules that the sample stands for.
+    #[allow(clippy::cast_precision_loss)] // counts are far below 2^24
+    pub(crate) fn draw(sample: &Sample<W>, count: usize) -> Headers<W> {
+        let mut state = sample.state;
+        let step = sample.total as f32 / count as f32;
+        let mut due = 0.0;
+        let (mut headers, mut words) = (Vec::new(), 0);
+        for (at, drawn) in sample.rules.iter().enumerate() {
+            if due <= 0.0 {
+                headers.push(header(&sample.rules, at, &mut state));
+                words += W + at;
+                due += step;
+            }
+            due -= drawn.weight;
+        }
+        headers.sort_by_key(|header| header.rank);
+        Headers { headers, words }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.headers.len()
+    }
+
+    /// Those that probe a table whose best rule has that rank: all whose winners
+    /// are not better.
+    pub(super) fn probing(&self, best: u64) -> &[Header<W>] {
+        let from = self.headers.partition_point(|header| header.rank < best);
+        &self.headers[from..]
+    }
+}
+
+/// A header of a rule. Better rules of the sample may win it.
+fn header<const W: usize>(rules: &[Drawn<W>], at: usize, state: &mut u64) -> Header<W> {
+    let rule = &rules[at].rule;
+    let ends = usize::try_from(splitmix(state) % 4).expect("less than four");
+    let key = rule.header(Ends::alternate(ends), state);
+    let matches = |rule: &Outline<W>| {
+        (0..W).all(|word| (rule.value[word] ^ key[word]) & rule.mask[word] == 0)
+    };
+    let better = rules[..at].iter().find(|drawn| matches(&drawn.rule));
+    let winner = better.unwrap_or(&rules[at]);
+    Header {
+        key,
+        rank: winner.rule.rank,
+        kind: winner.kind,
+        weight: winner.weight,
+    }
+}

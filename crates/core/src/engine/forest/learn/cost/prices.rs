@@ -1,0 +1,132 @@
+//! The prices: how many nanoseconds the parts of a lookup take.
+//!
+//! A probe costs the more, the larger the table: its slots come from caches
+//! further away. A run costs by its length, since a match ends the comparison
+//! after half of the rules in the mean:
+//! ```text
+//! run(n) = compare + what blocks and cache lines beyond a few rules cost   n ≤ most
+//!        = compare + nested × (1 + log2(n / most) / 3)                    otherwise
+//! ```
+//! The numbers were fitted to measured times; see [`Prices::of`].
+
+#![allow(clippy::cast_precision_loss)] // counts are far below 2^52
+
+use crate::engine::forest::kernels::compare::SHORT;
+use crate::engine::forest::learn::effort::Level;
+
+/// What the parts of a lookup cost, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prices {
+    /// Hashing a header and reading a slot that is in a cache near the core;
+    /// [`Prices::probe`] knows the others.
+    pub(super) least_probe: f64,
+    /// Comparing with a run of a few rules.
+    compare: f64,
+    /// What a block of eight costs more than a few rules.
+    wide: f64,
+    /// A branch that was predicted otherwise: the run has another block.
+    miss: f64,
+    /// Each further block.
+    block: f64,
+    /// A cache line of a run.
+    line: f64,
+    /// Going to nested tables instead of a run: rounds of few keys, no vectors.
+    nested: f64,
+    /// The most rules of a run.
+    most: f64,
+}
+
+/// Lines of a run that are fetched one by one; the processor sees the others
+/// coming.
+const LINES: f64 = 8.0;
+
+impl Prices {
+    /// Fitted to the times of lookups in 60 rule sets of 1k to 1M rules under
+    /// four settings each, from probes, compares, blocks and nested visits
+    /// counted (Zen 4, November 2026; measured as `docs/forest.md` says), and
+    /// rounded: between groups of sets they differ by half.
+    pub(crate) fn of(level: Level, rules: usize, most: usize) -> Prices {
+        // By where the rules are: in a cache near the core, in a far one, in
+        // memory.
+        let (line, nested) = match rules {
+            0..=10_000 => (0.8, 90.0),
+            10_001..=100_000 => (0.9, 110.0),
+            _ => (1.2, 140.0),
+        };
+        Prices {
+            // Vectors of keys in the root, one key after the other below.
+            least_probe: if level.is_root() { 3.0 } else { 45.0 },
+            compare: 3.0,
+            wide: 3.5,
+            miss: 3.0,
+            block: 3.0,
+            line,
+            nested,
+            most: most as f64,
+        }
+    }
+
+    /// Probing a table of so many slots.
+    pub(super) fn probe(&self, slots: f64) -> f64 {
+        let far = if slots <= 4096.0 {
+            1.0 // 32 KiB
+        } else if slots <= 65_536.0 {
+            1.3 // 512 KiB
+        } else if slots <= 1_048_576.0 {
+            2.0
+        } else {
+            3.0
+        };
+        self.least_probe * far
+    }
+
+    /// Comparing with a run of so many rules, or going to nested tables if they
+    /// are too many.
+    pub(super) fn run(&self, rules: f64) -> f64 {
+        if rules <= self.most {
+            let wide = ((rules - SHORT as f64) / SHORT as f64).clamp(0.0, 1.0);
+            let further = (rules - 8.0).max(0.0);
+            // A match ends the comparison: half of the blocks in the mean.
+            let lines = rules * 0.75;
+            let lines = lines.min(LINES) + 0.5 * (lines - LINES).max(0.0);
+            self.compare
+                + self.wide * wide
+                + self.miss * (further / 8.0).min(1.0)
+                + self.block * further / 16.0
+                + self.line * lines
+        } else {
+            self.compare + self.wide + self.nested * (1.0 + (rules / self.most).log2() / 3.0)
+        }
+    }
+}
+
+/// What a lookup costs in the mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Cost {
+    /// Tables of the chain visited.
+    pub(crate) probes: f64,
+    /// Runs compared or nested tables visited.
+    pub(crate) compares: f64,
+    /// Nanoseconds.
+    pub(crate) time: f64,
+    /// Bits of all masks.
+    pub(super) bits: u32,
+}
+
+/// What a bit of a mask counts, in nanoseconds, when plans are compared: of two
+/// that cost the same, the one with shorter masks serves more of the rules that
+/// are inserted later, and its tables need fewer slots.
+const LENGTH: f64 = 0.005;
+
+impl Cost {
+    /// What is minimised.
+    pub(crate) fn total(&self) -> f64 {
+        self.time + LENGTH * f64::from(self.bits)
+    }
+
+    pub(super) fn add(&mut self, other: &Cost) {
+        self.probes += other.probes;
+        self.compares += other.compares;
+        self.time += other.time;
+    }
+}

@@ -1,0 +1,178 @@
+//! The sample: which rules stand for all, and for how many.
+//!
+//! Whether a table can hold a rule depends on the rule's mask alone. Rules of the
+//! same mask are one *kind*. Kinds are counted over all rules, so the number of a
+//! table's rules and its best rank are exact; buckets are estimated from a sample.
+//! Half of the sample is spread evenly over the rules, half over the kinds, so
+//! that rare kinds are there as a whole: they are few rules, but wide ones, and
+//! decide how many tables a header must look into. A drawn rule has a *weight*:
+//! the number of rules of its kind that it stands for.
+
+#![allow(clippy::cast_precision_loss)] // counts are far below 2^52
+
+use hashbrown::HashMap;
+
+use crate::engine::forest::outline::Outline;
+use crate::seed::splitmix;
+
+/// Kinds beyond those of the sample are looked at up to this many; those of the
+/// best ranks come first.
+const KINDS: usize = 1 << 12;
+
+/// Rules of one mask.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind<const W: usize> {
+    pub(crate) mask: [u64; W],
+    pub(crate) best: u64,
+    pub(crate) rules: usize,
+    /// A random number: tables are known by the sum of their kinds' numbers.
+    pub(super) name: u64,
+}
+
+/// A rule of the sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Drawn<const W: usize> {
+    pub(crate) rule: Outline<W>,
+    pub(crate) kind: u32,
+    /// Rules of its kind that it stands for.
+    pub(crate) weight: f32,
+}
+
+/// Some of the rules that are learned on.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample<const W: usize> {
+    /// By rank, the best first.
+    pub(crate) rules: Vec<Drawn<W>>,
+    pub(crate) kinds: Vec<Kind<W>>,
+    /// All rules.
+    pub(super) total: usize,
+    /// Where random numbers go on.
+    pub(super) state: u64,
+    /// About how many words were read to draw it.
+    pub(crate) words: usize,
+}
+
+impl<const W: usize> Sample<W> {
+    /// About `most` of `total` rules.
+    pub(crate) fn draw(
+        total: usize,
+        most: usize,
+        outline: impl Fn(usize) -> Outline<W>,
+    ) -> Sample<W> {
+        let mut state = 0;
+        let mut numbers: HashMap<[u64; W], u32, foldhash::fast::FixedState> = HashMap::default();
+        let mut kinds: Vec<Kind<W>> = Vec::new();
+        let mut kind_of = Vec::with_capacity(total);
+        for index in 0..total {
+            let rule = outline(index);
+            let number = *numbers.entry(rule.mask).or_insert_with(|| {
+                kinds.push(Kind {
+                    mask: rule.mask,
+                    best: u64::MAX,
+                    rules: 0,
+                    name: splitmix(&mut state),
+                });
+                u32::try_from(kinds.len() - 1).expect("fewer kinds than rules")
+            });
+            let kind = &mut kinds[number as usize];
+            kind.best = kind.best.min(rule.rank);
+            kind.rules += 1;
+            kind_of.push(number);
+        }
+        let mut rates = Rate::of(&kinds, most, &mut state);
+        let mut rules = Vec::with_capacity(most.min(total));
+        for (index, &kind) in kind_of.iter().enumerate() {
+            if let Some(weight) = rates[kind as usize].next() {
+                rules.push(Drawn {
+                    rule: outline(index),
+                    kind,
+                    weight,
+                });
+            }
+        }
+        rules.sort_unstable_by_key(|drawn| drawn.rule.rank);
+        leave_out_rare(&mut kinds, &mut rules);
+        Sample {
+            rules,
+            kinds,
+            total,
+            state,
+            words: 4 * W * total,
+        }
+    }
+}
+
+/// The part of a kind's rules that is drawn.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    rate: f32,
+    /// What the rules since the last drawn one add up to.
+    due: f32,
+}
+
+impl Rate {
+    /// For each kind, so that no more than about `most` rules are drawn.
+    fn of<const W: usize>(kinds: &[Kind<W>], most: usize, state: &mut u64) -> Vec<Rate> {
+        let total: usize = kinds.iter().map(|kind| kind.rules).sum();
+        let evenly = if total <= most {
+            1.0
+        } else {
+            0.5 * most as f32 / total as f32
+        };
+        let each = from_each(kinds.iter().map(|kind| kind.rules).collect(), most / 2);
+        let rate = |kind: &Kind<W>| Rate {
+            rate: (each as f32 / kind.rules as f32).max(evenly).min(1.0),
+            // Not all kinds begin with a drawn rule, or rare ones are too many.
+            due: (splitmix(state) >> 40) as f32 / (1 << 24) as f32,
+        };
+        kinds.iter().map(rate).collect()
+    }
+
+    /// Goes to the kind's next rule: its weight, if it is drawn.
+    fn next(&mut self) -> Option<f32> {
+        self.due += self.rate;
+        (self.due >= 1.0).then(|| {
+            self.due -= 1.0;
+            self.rate.recip()
+        })
+    }
+}
+
+/// The largest number that, taken from each of the sizes or the whole size where
+/// it is less, comes to no more than `most` in all.
+fn from_each(mut sizes: Vec<usize>, most: usize) -> usize {
+    sizes.sort_unstable();
+    let mut left = most;
+    let count = sizes.len();
+    for (at, size) in sizes.into_iter().enumerate() {
+        let each = left / (count - at);
+        if size > each {
+            return each;
+        }
+        left -= size;
+    }
+    most
+}
+
+/// Drops kinds that are too many to look at: none of the sample.
+fn leave_out_rare<const W: usize>(kinds: &mut Vec<Kind<W>>, rules: &mut [Drawn<W>]) {
+    if kinds.len() <= KINDS {
+        return;
+    }
+    let mut sampled = vec![false; kinds.len()];
+    for drawn in &*rules {
+        sampled[drawn.kind as usize] = true;
+    }
+    let mut order: Vec<usize> = (0..kinds.len()).collect();
+    order.sort_unstable_by_key(|&kind| (!sampled[kind], kinds[kind].best));
+    let held = sampled.iter().filter(|&&sampled| sampled).count();
+    order.truncate(held.max(KINDS));
+    let mut numbers = vec![0; kinds.len()];
+    for (number, &kind) in (0..).zip(&order) {
+        numbers[kind] = number;
+    }
+    for drawn in rules {
+        drawn.kind = numbers[drawn.kind as usize];
+    }
+    *kinds = order.into_iter().map(|kind| kinds[kind]).collect();
+}

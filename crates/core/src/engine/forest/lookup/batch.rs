@@ -1,0 +1,160 @@
+//! Lookups in batches of up to 256 keys.
+//!
+//! A batch goes through each table of the root, all keys together, with up to
+//! 256 memory accesses under way:
+//! ```text
+//! 1  list the keys that the table may improve                  kernels/active.rs
+//! 2  hash them, read their slots, and keep those that may hold something:
+//!    short runs, long runs and nested tables apart              kernels/probe.rs
+//! 3  prefetch all runs that are far, and compare               kernels/compare.rs
+//! ```
+//! Then the nested tables that keys have found go through the same steps in
+//! rounds, one table of each chain at a time; those nested in them join the next
+//! round.
+
+use super::{Lookup, LookupConfig};
+use crate::classifier::BATCH;
+use crate::engine::forest::kernels::active::{ActiveKeys, Keys, Workspace};
+use crate::engine::forest::kernels::compare::Hits;
+use crate::engine::forest::kernels::probe::{Found, probe};
+use crate::engine::forest::slot::{Hit, TableNumber};
+use crate::rule::Winner;
+use crate::simd::prefetch;
+
+/// A key on its way to a nested table.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    key: u8,
+    table: TableNumber,
+}
+
+/// Working memory of a batch.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    workspace: Workspace,
+    found: Found,
+    /// Visits of this round and of the next.
+    visits: Vec<Visit>,
+    next_visits: Vec<Visit>,
+    /// For each visit of a round, its slot number and its signature bit.
+    slots: Vec<(u32, u32)>,
+}
+
+impl<const W: usize> Lookup<'_, W> {
+    /// Improves the winners of a batch of any length.
+    pub(crate) fn improve_batch(
+        self,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers,
+    ) {
+        for (keys, winners) in keys.chunks(BATCH).zip(winners.chunks_mut(BATCH)) {
+            let Buffers {
+                workspace,
+                found,
+                visits,
+                next_visits,
+                slots,
+            } = buffers;
+            let mut keys = ActiveKeys::new(keys, winners, workspace);
+            visits.clear();
+            self.visit_root(&mut keys, found, visits);
+            while !visits.is_empty() {
+                next_visits.clear();
+                self.visit_nested(&mut keys, found, visits, slots, next_visits);
+                std::mem::swap(visits, next_visits);
+            }
+        }
+    }
+
+    /// Visits all tables of the root; appends the nested tables to visit then.
+    fn visit_root(self, keys: &mut ActiveKeys<'_, W>, found: &mut Found, visits: &mut Vec<Visit>) {
+        let LookupConfig {
+            probing, prefetch, ..
+        } = self.config;
+        let structure = self.structure;
+        for number in structure.chain(structure.root()) {
+            let table = structure.table(number);
+            let offer = table.offer();
+            let table = table.probed(structure.secrets(), prefetch);
+            if !keys.activate(probing, &offer) {
+                break;
+            }
+            if keys.positions().is_empty() {
+                continue;
+            }
+            probe(probing, &table, keys, found);
+            visits.extend(found.nested.hits().iter().map(|hit| Visit {
+                key: hit.key(),
+                table: TableNumber::from_slot(hit.slot()),
+            }));
+            self.compare_found(keys, found);
+        }
+    }
+
+    /// Visits one table of each nested chain.
+    fn visit_nested(
+        self,
+        keys: &mut ActiveKeys<'_, W>,
+        found: &mut Found,
+        visits: &mut Vec<Visit>,
+        slots: &mut Vec<(u32, u32)>,
+        next_visits: &mut Vec<Visit>,
+    ) {
+        let structure = self.structure;
+        slots.clear();
+        if self.config.prefetch {
+            for visit in visits.iter() {
+                prefetch(structure.table(visit.table));
+            }
+        }
+        visits.retain(|visit| {
+            let table = structure.table(visit.table);
+            let (key, winner, _) = keys.at(visit.key);
+            if !Winner::from_rank(table.best()).beats(*winner) {
+                return false;
+            }
+            let hash = table.hash(key, structure.secrets());
+            if self.config.prefetch {
+                table.prefetch_slot(hash);
+            }
+            slots.push((table.slot_of(hash), table.signature_bit(hash)));
+            if table.next() != TableNumber::NONE {
+                next_visits.push(Visit {
+                    key: visit.key,
+                    table: table.next(),
+                });
+            }
+            true
+        });
+        for (visits, slots) in visits.chunks(BATCH).zip(slots.chunks(BATCH)) {
+            found.clear();
+            for (visit, &(slot, signature_bit)) in visits.iter().zip(slots) {
+                let slot = structure.table(visit.table).slot(slot);
+                if !slot.may_hold(signature_bit) {
+                    continue;
+                }
+                if slot.is_nested() {
+                    next_visits.push(Visit {
+                        key: visit.key,
+                        table: TableNumber::from_slot(slot),
+                    });
+                } else {
+                    found.push_run(Hit::new(slot, visit.key));
+                }
+            }
+            self.compare_found(keys, found);
+        }
+    }
+
+    fn compare_found(self, keys: &mut ActiveKeys<'_, W>, found: &Found) {
+        for (list, short) in [(&found.short, true), (&found.long, false)] {
+            let hits = Hits {
+                hits: list.hits(),
+                short,
+                prefetch: self.config.prefetches_runs(self.structure.words()),
+            };
+            self.compare(keys, hits);
+        }
+    }
+}

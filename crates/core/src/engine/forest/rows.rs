@@ -1,0 +1,593 @@
+//! Rows: a rule as the columns of a run, from the schema's packed words and back.
+//!
+//! ```text
+//! packed (schema)   value × W │ mask × W │ high × H
+//! row, IPv4         rank │ value₀ │ mask₀ │ low₁ │ high₁          5 words
+//! run of n rules    rank × n │ value₀ × n │ mask₀ × n │ low₁ × n │ high₁ × n
+//! ```
+//! A row is a run of one rule. [`RowShape`] knows which columns a schema's rules
+//! have; the kernels that compare columns are told by [`RunColumns`].
+
+use std::sync::Arc;
+
+use super::kernels::compare::RunColumns;
+use super::outline::Outline;
+use crate::packed::PackedRule;
+use crate::rule::RuleRef;
+use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, Schema, pack};
+
+/// The columns of a rule in a run, in order: the rank, then for each key word
+/// its value, its mask and, where the word has range lanes, the lanes' upper
+/// ends; last the lower and the upper ends of odd ranges.
+///
+/// A *range lane* is a range field of 16 bits that starts at a multiple of 16,
+/// as ports do: four of them are compared by one instruction. Other ranges are
+/// *odd*: they are checked one by one where all else matches.
+///
+/// A word with range lanes may hold other fields as well, and the comparison of
+/// lanes covers their bits too. So the value column has the lower end of a
+/// range in lanes only; of every other field it has the bits under the rule's
+/// mask and zeros elsewhere, and a matching key is never below that in any
+/// lane. The lower end of an odd range may be above a matching key in a lane
+/// (10.0.255.255 to 10.1.0.1 holds 10.1.0.0), so it has a column of its own.
+///
+/// A word in which every field has a lane of its own, and none is ternary,
+/// needs no mask: it is *bounds*, lower and upper ends. The ports and the
+/// protocol of five-tuples are such a word.
+#[derive(Clone, Debug)]
+pub(super) struct RowShape {
+    schema: Arc<Schema>,
+    /// Bit `w`: key word `w` has range lanes.
+    lanes: u32,
+    /// For each key word: the bits of its fields, if the word is bounds.
+    bounds: Vec<Option<u64>>,
+    columns: usize,
+    odd: Vec<OddRange>,
+    /// For each key word: the column of its value.
+    values: Vec<usize>,
+    /// The first column of the odd ranges' lower ends, and of their upper ends.
+    lows: usize,
+    highs: usize,
+}
+
+/// A range that is no lane.
+#[derive(Clone, Copy, Debug)]
+struct OddRange {
+    /// The field in a key.
+    key: Placement,
+    /// The upper end in a packed rule.
+    high: Placement,
+    /// Either end in the columns of odd ranges.
+    end: Placement,
+}
+
+fn is_lane(key: &Placement) -> bool {
+    key.high.is_none() && key.low.width == 16 && key.low.shift.is_multiple_of(16)
+}
+
+/// The bits of a word's fields, if each of them has a lane of its own and is
+/// compared as a range would be.
+fn bounds_of(schema: &Schema, word: usize) -> Option<u64> {
+    let mut bits = 0;
+    for id in schema.field_ids() {
+        let placement = schema.placement(id);
+        let parts = [Some(placement.low), placement.high];
+        if parts.iter().flatten().any(|part| part.word == word) {
+            let part = placement.low;
+            let fits = placement.high.is_none()
+                && part.width <= 16
+                && part.shift.is_multiple_of(16)
+                && schema.field(id).kind() != MatchKind::Ternary;
+            if !fits {
+                return None;
+            }
+            bits |= part.mask();
+        }
+    }
+    Some(bits)
+}
+
+/// In each lane of 16 bits: all bits from the highest one downwards.
+fn below_highest_ones(word: u64) -> u64 {
+    let shifted = |word: u64, by: u32| (word >> by) & (0x0001_0001_0001_0001 * (0xffff >> by));
+    let word = word | shifted(word, 1);
+    let word = word | shifted(word, 2);
+    let word = word | shifted(word, 4);
+    word | shifted(word, 8)
+}
+
+/// Whether ranges in lanes of 16 bits meet, in every lane.
+fn lanes_meet(a_low: u64, a_high: u64, b_low: u64, b_high: u64) -> bool {
+    let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
+    (0..4).all(|n| lane(a_low, n) <= lane(b_high, n) && lane(b_low, n) <= lane(a_high, n))
+}
+
+/// A part of a word, shifted down.
+#[inline]
+fn part_of(part: &Part, word: u64) -> u64 {
+    (word >> part.shift) & (u64::MAX >> (64 - part.width))
+}
+
+/// An end of an odd range, from the columns that begin with `first`.
+#[inline]
+fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
+    let low = part_of(&end.low, at(first + end.low.word));
+    let high = end.high.as_ref();
+    let high = high.map_or(0, |high| part_of(high, at(first + high.word)));
+    u128::from(low) | u128::from(high) << 64
+}
+
+impl RowShape {
+    pub(super) fn new(schema: &Arc<Schema>) -> RowShape {
+        let ranges = schema.range_fields();
+        let lanes = ranges
+            .iter()
+            .filter(|range| is_lane(&range.key))
+            .fold(0, |lanes, range| lanes | 1 << range.key.low.word);
+        let odd = ranges.iter().filter(|range| !is_lane(&range.key));
+        let widths = odd.clone().map(|range| schema.field(range.field).width());
+        let (ends, end_words) = pack(widths);
+        let odd: Vec<OddRange> = odd
+            .zip(ends)
+            .map(|(range, end)| OddRange {
+                key: range.key,
+                high: range.high,
+                end,
+            })
+            .collect();
+        let mut values = Vec::with_capacity(schema.key_words());
+        let mut bounds = Vec::with_capacity(schema.key_words());
+        let mut next = 1;
+        for word in 0..schema.key_words() {
+            values.push(next);
+            let has_lanes = lanes >> word & 1 != 0;
+            bounds.push(has_lanes.then(|| bounds_of(schema, word)).flatten());
+            next += match (has_lanes, bounds[word]) {
+                (true, None) => 3,
+                (true, Some(_)) | (false, _) => 2,
+            };
+        }
+        RowShape {
+            schema: Arc::clone(schema),
+            lanes,
+            bounds,
+            columns: next + 2 * end_words,
+            odd,
+            values,
+            lows: next,
+            highs: next + end_words,
+        }
+    }
+
+    /// The schema of the rules.
+    pub(super) fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Words of a row.
+    #[inline]
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// The columns, as the kernels want to know them.
+    #[inline]
+    pub(super) fn run_columns(&self) -> RunColumns {
+        RunColumns {
+            lanes: self.lanes,
+            bounds: (self.bounds.iter().enumerate())
+                .filter(|(_, bounds)| bounds.is_some())
+                .fold(0, |words, (word, _)| words | 1 << word),
+            count: self.columns,
+        }
+    }
+
+    /// The exact bits of a key word, from its value column and the one behind. Of
+    /// a range, these are the leading bits that its values share.
+    #[inline]
+    fn exact_bits(&self, word: usize, value: u64, next: u64) -> u64 {
+        match self.bounds[word] {
+            None => next,
+            Some(fields) => fields & !below_highest_ones(value ^ next),
+        }
+    }
+
+    /// The exact bits of a row, and its rank.
+    #[inline]
+    pub(super) fn outline<const W: usize>(&self, row: &[u64]) -> Outline<W> {
+        Outline {
+            value: std::array::from_fn(|word| row[self.values[word]]),
+            mask: std::array::from_fn(|word| {
+                let column = self.values[word];
+                self.exact_bits(word, row[column], row[column + 1])
+            }),
+            rank: row[0],
+        }
+    }
+
+    /// Whether a table with that mask can hold a row: all bits of the mask are
+    /// exact in it.
+    pub(super) fn fits<const W: usize>(&self, row: &[u64], mask: &[u64; W]) -> bool {
+        let mut words = mask.iter().enumerate().filter(|(_, bits)| **bits != 0);
+        words.all(|(word, bits)| {
+            let column = self.values[word];
+            bits & !self.exact_bits(word, row[column], row[column + 1]) == 0
+        })
+    }
+
+    /// The column of the upper ends of a key word's lanes.
+    fn high(&self, word: usize) -> usize {
+        self.values[word] + if self.bounds[word].is_some() { 1 } else { 2 }
+    }
+
+    /// Appends a rule as a row of columns.
+    pub(super) fn push_row(&self, rule: &RuleRef<'_>, rows: &mut Vec<u64>) {
+        let start = rows.len();
+        rows.push(rule.winner().rank());
+        for (word, (&value, &mask)) in rule.value().iter().zip(rule.mask()).enumerate() {
+            rows.push(value & mask);
+            match self.bounds[word] {
+                Some(fields) => rows.push((value | !mask) & fields),
+                None => rows.push(mask),
+            }
+            if self.lanes >> word & 1 != 0 && self.bounds[word].is_none() {
+                rows.push(u64::MAX);
+            }
+        }
+        rows.resize(start + self.columns, 0);
+        let row = &mut rows[start..];
+        for range in rule.schema().range_fields() {
+            if is_lane(&range.key) {
+                let lane = &range.key.low;
+                let mut set = |column: usize, end: u64| {
+                    row[column] = (row[column] & !lane.mask()) | (end << lane.shift);
+                };
+                set(self.values[lane.word], lane.get(rule.value()));
+                set(self.high(lane.word), range.high.low.get(rule.high()));
+            }
+        }
+        for range in &self.odd {
+            let low = range.key.get(rule.value());
+            range.end.set(&mut row[self.lows..self.highs], low);
+            let high = range.high.get(rule.high());
+            range.end.set(&mut row[self.highs..], high);
+        }
+    }
+
+    /// Appends a rule of a run in the schema's packed form.
+    pub(super) fn push_packed(&self, run: &[u64], len: usize, rule: usize, words: &mut Vec<u64>) {
+        let start = words.len();
+        words.resize(start + self.schema.rule_words(), 0);
+        let (value, rest) = words[start..].split_at_mut(self.schema.key_words());
+        let (mask, high) = rest.split_at_mut(self.schema.key_words());
+        self.unpack(run, len, rule, value, mask, high);
+    }
+
+    /// Writes the packed words of a rule of a run.
+    fn unpack(
+        &self,
+        run: &[u64],
+        len: usize,
+        rule: usize,
+        value: &mut [u64],
+        mask: &mut [u64],
+        high: &mut [u64],
+    ) {
+        let at = |column: usize| run[column * len + rule];
+        for (word, &column) in self.values.iter().enumerate() {
+            value[word] = at(column);
+            mask[word] = self.exact_bits(word, value[word], at(column + 1));
+        }
+        for range in self.schema.range_fields() {
+            if is_lane(&range.key) {
+                let lane = &range.key.low;
+                let end = part_of(lane, at(self.high(lane.word)));
+                range.high.set(high, end.into());
+            }
+        }
+        for range in &self.odd {
+            range.key.set(value, end_of(&range.end, self.lows, at));
+            range.high.set(high, end_of(&range.end, self.highs, at));
+        }
+    }
+
+    /// Whether some header may match both a rule of a run and a rule given as a
+    /// row. Of odd ranges only the exact bits are looked at.
+    pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
+        let at = |column: usize| (run[column * len + rule], row[column]);
+        (0..self.values.len()).all(|word| {
+            let (a, b) = at(self.values[word]);
+            let alike = self.bounds[word].is_some() || {
+                let (a_mask, b_mask) = at(self.values[word] + 1);
+                (a ^ b) & a_mask & b_mask == 0
+            };
+            alike
+                && (self.lanes >> word & 1 == 0 || {
+                    let (a_high, b_high) = at(self.high(word));
+                    lanes_meet(a, a_high, b, b_high)
+                })
+        })
+    }
+
+    /// Whether some ranges are left to [`odd_ranges_accept`].
+    ///
+    /// [`odd_ranges_accept`]: Self::odd_ranges_accept
+    pub(super) fn has_odd_ranges(&self) -> bool {
+        !self.odd.is_empty()
+    }
+
+    /// Whether the odd ranges of a rule in a run contain the key's values.
+    pub(super) fn odd_ranges_accept(
+        &self,
+        run: &[u64],
+        len: usize,
+        rule: usize,
+        key: &[u64],
+    ) -> bool {
+        let at = |column: usize| run[column * len + rule];
+        self.odd.iter().all(|range| {
+            let found = range.key.get(key);
+            let low = end_of(&range.end, self.lows, at);
+            let high = end_of(&range.end, self.highs, at);
+            low <= found && found <= high
+        })
+    }
+}
+
+/// Words of the upper ends of a rule's ranges, at most: ranges are fields, and
+/// all fields fit a key.
+const HIGH_WORDS: usize = KEY_WIDTHS[KEY_WIDTHS.len() - 1];
+
+/// A rule in the schema's packed form, in memory of fixed size, so that looking
+/// at a rule of a run allocates nothing.
+pub(super) struct Unpacked<const W: usize> {
+    value: [u64; W],
+    mask: [u64; W],
+    high: [u64; HIGH_WORDS],
+}
+
+impl<const W: usize> Unpacked<W> {
+    pub(super) fn new() -> Unpacked<W> {
+        Unpacked {
+            value: [0; W],
+            mask: [0; W],
+            high: [0; HIGH_WORDS],
+        }
+    }
+
+    /// Unpacks a rule of a run.
+    pub(super) fn rule<'a>(
+        &'a mut self,
+        shape: &'a RowShape,
+        run: &[u64],
+        len: usize,
+        rule: usize,
+    ) -> PackedRule<'a> {
+        let Unpacked { value, mask, high } = self;
+        let high = &mut high[..shape.schema.high_words()];
+        shape.unpack(run, len, rule, value, mask, high);
+        PackedRule {
+            schema: &shape.schema,
+            value,
+            mask,
+            high,
+        }
+    }
+}
+
+/// Some rules as rows, one behind the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows<'a> {
+    words: &'a [u64],
+    columns: usize,
+}
+
+impl<'a> Rows<'a> {
+    /// Rows of so many columns.
+    pub(super) fn new(words: &'a [u64], columns: usize) -> Rows<'a> {
+        Rows { words, columns }
+    }
+
+    pub(super) fn row(&self, index: u32) -> &'a [u64] {
+        &self.words[index as usize * self.columns..][..self.columns]
+    }
+
+    pub(super) fn rank(&self, index: u32) -> u64 {
+        self.row(index)[0]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len() / self.columns
+    }
+
+    /// The numbers of all rows.
+    pub(super) fn numbers(&self) -> Vec<u32> {
+        (0..u32::try_from(self.len()).expect("ids are 32 bits")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernels::active::OneKey;
+    use super::super::kernels::compare::{self, Hits};
+    use super::super::slot::{Bucket, Hit, Run, Slot};
+    use super::*;
+    use crate::key::KeyVec;
+    use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
+    use crate::schema::{Field, low_ones};
+    use crate::seed::splitmix;
+    use crate::simd::Isa;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, bound: u64) -> u64 {
+            splitmix(&mut self.0) % bound
+        }
+
+        fn bits(&mut self, width: u32) -> u128 {
+            let word = |state: &mut u64| u128::from(splitmix(state));
+            (word(&mut self.0) << 64 | word(&mut self.0)) & low_ones(width)
+        }
+
+        /// A value close to a border between lanes or words, or any.
+        fn border(&mut self, width: u32) -> u128 {
+            let shifts: Vec<u32> = [8, 16, 32, 48, 64, 80, 96, 112]
+                .into_iter()
+                .filter(|&shift| shift < width)
+                .collect();
+            if shifts.is_empty() || self.below(4) == 0 {
+                return self.bits(width);
+            }
+            let shift = shifts[usize::try_from(self.below(shifts.len() as u64)).unwrap()];
+            let border = self.bits(width - shift) << shift;
+            let near = u128::from(self.below(3));
+            let value = match self.below(2) {
+                0 => border.wrapping_add(near),
+                _ => border.wrapping_sub(1 + near),
+            };
+            value & low_ones(width)
+        }
+
+        fn schema(&mut self) -> Arc<Schema> {
+            const WIDTHS: [u32; 10] = [16, 16, 16, 32, 8, 48, 24, 80, 96, 128];
+            const KINDS: [MatchKind; 6] = [
+                MatchKind::Range,
+                MatchKind::Range,
+                MatchKind::Range,
+                MatchKind::Prefix,
+                MatchKind::Exact,
+                MatchKind::Ternary,
+            ];
+            let count = 1 + self.below(5);
+            let mut pick = |count: usize| usize::try_from(self.below(count as u64)).unwrap();
+            let field = |number| {
+                let (width, kind) = (WIDTHS[pick(WIDTHS.len())], KINDS[pick(KINDS.len())]);
+                Field::new(&format!("f{number}"), width, kind)
+            };
+            Schema::new("random", (0..count).map(field).collect()).unwrap()
+        }
+
+        fn field(&mut self, field: &Field) -> FieldMatch {
+            let width = field.width();
+            if self.below(6) == 0 {
+                return FieldMatch::Any;
+            }
+            match field.kind() {
+                MatchKind::Exact => FieldMatch::Exact(self.bits(width)),
+                MatchKind::Prefix => FieldMatch::Prefix {
+                    value: self.bits(width),
+                    length: u32::try_from(self.below(u64::from(width) + 1)).unwrap(),
+                },
+                MatchKind::Range => {
+                    let (a, b) = (self.border(width), self.border(width));
+                    FieldMatch::Range {
+                        low: a.min(b),
+                        high: a.max(b),
+                    }
+                }
+                MatchKind::Ternary => FieldMatch::Ternary {
+                    value: self.bits(width),
+                    mask: self.bits(width),
+                },
+            }
+        }
+
+        /// A value that a rule's field admits, or one step beside its ends.
+        fn value(&mut self, rule: &RuleRef<'_>, id: crate::schema::FieldId) -> u128 {
+            let field = rule.schema().field(id);
+            let (low, high) = rule.ends(id);
+            let free = match rule.field(id) {
+                FieldMatch::Ternary { mask, .. } => field.max_value() & !mask,
+                _ => 0,
+            };
+            let value = match self.below(6) {
+                0 => low,
+                1 => high,
+                2 => low.saturating_sub(u128::from(self.below(8) == 0)),
+                3 => high + u128::from(self.below(8) == 0 && high < field.max_value()),
+                _ => {
+                    let inside = self.border(field.width());
+                    let spread = high - low;
+                    match spread.checked_add(1) {
+                        Some(count) => low + inside % count,
+                        None => inside,
+                    }
+                }
+            };
+            match free {
+                0 => value,
+                free => low | (self.bits(field.width()) & free),
+            }
+        }
+    }
+
+    /// What the kernels find in a run of one rule.
+    fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
+        let key: &[u64; W] = key.try_into().unwrap();
+        let mut one = OneKey::new(key, Winner::MISS);
+        let slot = Slot::new(Bucket::Run(Run { start: 0, len: 1 }), 0);
+        let hits = Hits {
+            hits: &[Hit::new(slot, 0)],
+            short: true,
+            prefetch: false,
+        };
+        let columns = shape.run_columns();
+        if shape.has_odd_ranges() {
+            let accept = |run: &[u64], len, rule, key: &[u64; W]| {
+                shape.odd_ranges_accept(run, len, rule, key)
+            };
+            compare::improve::<W, true>(isa, run, columns, &mut one, hits, accept);
+        } else {
+            compare::improve::<W, false>(isa, run, columns, &mut one, hits, |_, _, _, _| true);
+        }
+        !one.winner.is_miss()
+    }
+
+    #[test]
+    fn rows_are_compared_as_their_rules_match_whatever_shares_a_word() {
+        let mut random = Random(17);
+        let (mut matches, mut misses) = (0, 0);
+        for _ in 0..3000 {
+            let schema = random.schema();
+            let shape = RowShape::new(&schema);
+            for _ in 0..4 {
+                let fields = schema.fields().iter();
+                let fields: Vec<FieldMatch> = fields.map(|field| random.field(field)).collect();
+                let id = RuleId::from_index(3);
+                let rule = Rule::new(&schema, id, Priority(7), ActionId(0), &fields).unwrap();
+                let mut row = Vec::new();
+                shape.push_row(&rule.view(), &mut row);
+                assert_eq!(row.len(), shape.columns());
+                let mut packed = Vec::new();
+                shape.push_packed(&row, 1, 0, &mut packed);
+                assert_eq!(packed, rule.view().words(), "{schema:?}");
+                let mut keys = KeyVec::new(&schema);
+                for _ in 0..8 {
+                    let ids = schema.field_ids();
+                    let header: Vec<u128> = ids.map(|id| random.value(&rule.view(), id)).collect();
+                    keys.push(&header).unwrap();
+                }
+                for key in keys.as_slice().iter() {
+                    let expected = rule.view().matches(key);
+                    *(if expected { &mut matches } else { &mut misses }) += 1;
+                    for isa in Isa::available() {
+                        let found = match schema.key_words() {
+                            1 => found::<1>(&shape, isa, &row, key),
+                            2 => found::<2>(&shape, isa, &row, key),
+                            3 => found::<3>(&shape, isa, &row, key),
+                            4 => found::<4>(&shape, isa, &row, key),
+                            5 => found::<5>(&shape, isa, &row, key),
+                            6 => found::<6>(&shape, isa, &row, key),
+                            8 => found::<8>(&shape, isa, &row, key),
+                            12 => found::<12>(&shape, isa, &row, key),
+                            words => unreachable!("{words} words"),
+                        };
+                        assert_eq!(found, expected, "{isa}: {} of {schema:?}", rule.view());
+                    }
+                }
+            }
+        }
+        assert!(matches > 10_000 && misses > 5000, "{matches}, {misses}");
+    }
+}

@@ -1,0 +1,410 @@
+//! Where runs of rules are kept: one array of words.
+//!
+//! # Idea
+//! Runs change length with every update, and what a run leaves seldom fits the
+//! next. So free blocks are joined with their neighbours, any block that is
+//! long enough is cut to size, and when a quarter of the array is free all the
+//! same, runs are moved down into the gaps, some with each update, until the
+//! free room is at the end and goes.
+//!
+//! The array itself grows and shrinks without a pause ([`array`](super::array)).
+//!
+//! # Data layout
+//! The array is measured in *units*, one rule each. Blocks, used and free, cover
+//! it without gaps; the last is used.
+//! ```text
+//! words    │ run of 3 rules │ free block of 4     │ run of 2 │
+//!                             ├ first unit: length, next ┤ previous
+//!                             └ last unit: … third word: first unit
+//! heads    1 0 0              1 0 0 0               1 0          block begins
+//! free     0 0 0              1 0 0 0               0 0          free block begins
+//! tails    0 0 0              0 0 0 1               0 0          free block ends
+//! ```
+//! Free blocks are in lists by length ([`free_lists`](super::free_lists)).
+//!
+//! # Cost
+//! All operations but copies are O(1). At most a quarter of the array and the
+//! most recent change's garbage is free when an update is over, as long as
+//! moving keeps up, which four units moved for each unit written guarantee.
+//!
+//! # Limits
+//! Slots have 32 bits for the position of a run's first word. So there is a
+//! [capacity](Runs::capacity), in rules, that leaves a quarter of the words that
+//! can be addressed for free blocks, and some runs' worth besides. Should free
+//! blocks take more nevertheless, all runs are moved together at once; that
+//! pause comes only near the capacity, and a quarter of all words must be
+//! appended before the next.
+//!
+//! # References
+//! M. Masmano et al., "TLSF: a new dynamic memory allocator for
+//! real-time systems", 2004.
+
+use super::array::Array;
+use super::bits::Bits;
+use super::free_lists::{FreeLists, NONE};
+use crate::engine::forest::slot::{MAX_RUN, Run};
+
+/// Units that one change appends at most, and as many to spare: a run that is
+/// split is copied, with one more rule, and small nested tables are folded.
+const ROOM: usize = 2 * MAX_RUN;
+
+/// Units moved down with each update while moving, besides four for each unit
+/// that the update has written.
+const MOVED: usize = 16;
+
+/// Fewer free units than this are not worth moving anything.
+const FEW: usize = 64;
+
+/// Runs of rules of one shape.
+#[derive(Debug)]
+pub(super) struct Runs {
+    array: Array,
+    /// Words of a rule.
+    columns: usize,
+    /// The array has at most this many words.
+    limit: u32,
+    heads: Bits,
+    free: Bits,
+    tails: Bits,
+    lists: FreeLists,
+    free_units: usize,
+    /// Whether runs are being moved down, and from where on.
+    moving: Option<usize>,
+    /// Units written since the last [`tidy`](Runs::tidy).
+    written: usize,
+}
+
+impl Runs {
+    pub(super) fn new(columns: usize, huge: bool) -> Runs {
+        assert!(columns >= 3, "a rank, a value and a mask");
+        Runs {
+            array: Array::new(huge),
+            columns,
+            limit: u32::MAX,
+            heads: Bits::default(),
+            free: Bits::default(),
+            tails: Bits::default(),
+            lists: FreeLists::new(),
+            free_units: 0,
+            moving: None,
+            written: 0,
+        }
+    }
+
+    /// Limits the array to so many words, or to as many as another's.
+    pub(super) fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
+    /// The most words that the array may have.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// The most rules for which there is always room.
+    pub(super) fn capacity(&self) -> usize {
+        let units = self.most_units();
+        (units - units / 4).saturating_sub(ROOM)
+    }
+
+    /// Whether to [`compact`](Self::compact) before the next change: what it
+    /// appends might not be addressable. With no more rules than the
+    /// [`capacity`](Self::capacity), there is room afterwards.
+    pub(super) fn is_short_of_room(&self) -> bool {
+        self.units() + ROOM > self.most_units()
+    }
+
+    /// Units that can be addressed.
+    fn most_units(&self) -> usize {
+        self.limit as usize / self.columns
+    }
+
+    /// Makes room for that many more rules.
+    pub(super) fn reserve(&mut self, rules: usize) {
+        self.array.reserve(rules * self.columns);
+    }
+
+    /// All words, those of free blocks included.
+    #[inline]
+    pub(super) fn words(&self) -> &[u64] {
+        self.array.words()
+    }
+
+    /// Words that belong to no run.
+    pub(super) fn free_words(&self) -> usize {
+        self.free_units * self.columns
+    }
+
+    /// Bytes held.
+    pub(super) fn bytes(&self) -> usize {
+        let bits = self.heads.bytes() + self.free.bytes() + self.tails.bytes();
+        self.array.bytes() + bits + self.lists.bytes()
+    }
+
+    /// The ranks of a run's rules.
+    #[inline]
+    pub(super) fn ranks(&self, run: Run) -> &[u64] {
+        &self.words()[run.start as usize..][..usize::from(run.len)]
+    }
+
+    /// The words of a run, column by column.
+    #[inline]
+    pub(super) fn of(&self, run: Run) -> &[u64] {
+        &self.words()[run.start as usize..][..usize::from(run.len) * self.columns]
+    }
+
+    /// Appends a rule of a run as a row.
+    pub(super) fn push_row(&self, run: Run, rule: usize, rows: &mut Vec<u64>) {
+        let len = usize::from(run.len);
+        let words = self.of(run);
+        rows.extend((0..self.columns).map(|column| words[column * len + rule]));
+    }
+
+    /// Makes a run of rows, which must be in order, best first.
+    pub(super) fn create<'a>(&mut self, rows: impl ExactSizeIterator<Item = &'a [u64]>) -> Run {
+        let run = self.allocate(rows.len());
+        let len = usize::from(run.len);
+        let (start, count) = (run.start as usize, len * self.columns);
+        self.array.edit(start, count, |words| {
+            let words = &mut words[start..start + count];
+            for (rule, row) in rows.enumerate() {
+                for (column, &word) in row.iter().enumerate() {
+                    words[column * len + rule] = word;
+                }
+            }
+        });
+        run
+    }
+
+    /// The run with one more rule; the old one is gone.
+    pub(super) fn insert(&mut self, old: Run, row: &[u64]) -> Run {
+        let at = self.ranks(old).partition_point(|&rank| rank < row[0]);
+        let len = usize::from(old.len);
+        let new = self.allocate(len + 1);
+        let (from, to) = (old.start as usize, new.start as usize);
+        self.array.edit(to, (len + 1) * self.columns, |words| {
+            for (column, &word) in row.iter().enumerate() {
+                let (from, to) = (from + column * len, to + column * (len + 1));
+                words.copy_within(from..from + at, to);
+                words[to + at] = word;
+                words.copy_within(from + at..from + len, to + at + 1);
+            }
+        });
+        self.release(old);
+        new
+    }
+
+    /// The run without one of its rules, if any remains; the old one is gone.
+    pub(super) fn remove(&mut self, old: Run, at: usize) -> Option<Run> {
+        let len = usize::from(old.len);
+        if len == 1 {
+            self.release(old);
+            return None;
+        }
+        // Columns only move down, so the run stays where it is.
+        let (start, columns) = (old.start as usize, self.columns);
+        self.array.edit(start, (len - 1) * columns, |words| {
+            for column in 0..columns {
+                let (from, to) = (start + column * len, start + column * (len - 1));
+                words.copy_within(from..from + at, to);
+                words.copy_within(from + at + 1..from + len, to + at);
+            }
+        });
+        self.written += len - 1;
+        let unit = start / self.columns + len - 1;
+        self.heads.set(unit);
+        self.release_units(unit, 1);
+        Some(Run {
+            start: old.start,
+            len: old.len - 1,
+        })
+    }
+
+    /// Frees a run.
+    pub(super) fn release(&mut self, run: Run) {
+        self.release_units(run.start as usize / self.columns, usize::from(run.len));
+    }
+
+    /// Work put off, some of it: to be called once at the end of each update.
+    /// `moved` is told the rank of the first rule of each run that has moved,
+    /// and its new place.
+    pub(super) fn tidy(&mut self, moved: &mut dyn FnMut(u64, Run)) {
+        let sparse = self.free_units > FEW && self.free_units * 4 > self.units();
+        if sparse && self.moving.is_none() {
+            self.moving = Some(0);
+        } else if self.free_units * 8 < self.units() {
+            self.moving = None;
+        }
+        let mut budget = MOVED + 4 * self.written;
+        while let Some(from) = self.moving {
+            if budget == 0 {
+                break;
+            }
+            let Some(run) = self.move_down(from) else {
+                self.moving = None;
+                break;
+            };
+            budget = budget.saturating_sub(usize::from(run.len));
+            moved(self.words()[run.start as usize], run);
+        }
+        self.written = 0;
+        self.array.tidy();
+    }
+
+    /// Moves all runs together, so that no unit is free. `moved` is told as by
+    /// [`tidy`](Self::tidy).
+    pub(super) fn compact(&mut self, moved: &mut dyn FnMut(u64, Run)) {
+        let mut from = 0;
+        while let Some(run) = self.move_down(from) {
+            from = run.start as usize / self.columns;
+            moved(self.words()[run.start as usize], run);
+        }
+        self.moving = None;
+    }
+
+    fn units(&self) -> usize {
+        self.array.len() / self.columns
+    }
+
+    fn allocate(&mut self, len: usize) -> Run {
+        self.written += len;
+        let unit = match self.lists.find(len) {
+            Some(unit) => {
+                let unit = unit as usize;
+                let units = self.take_free(unit);
+                if units > len {
+                    self.heads.set(unit + len);
+                    self.add_free(unit + len, units - len);
+                }
+                unit
+            }
+            None => self.append(len),
+        };
+        self.heads.set(unit);
+        Run {
+            start: u32::try_from(unit * self.columns).expect("fewer than 2^32 words of rules"),
+            len: u16::try_from(len).expect("at most MAX_RUN"),
+        }
+    }
+
+    /// Units at the end of the array.
+    fn append(&mut self, len: usize) -> usize {
+        let unit = self.units();
+        let words = (unit + len) * self.columns;
+        assert!(
+            words <= self.limit as usize,
+            "room that can be addressed was made before"
+        );
+        self.array.extend_to(words);
+        for bits in [&mut self.heads, &mut self.free, &mut self.tails] {
+            bits.resize(unit + len);
+        }
+        unit
+    }
+
+    /// Frees units that are a block or the end of one, and joins them with
+    /// free neighbours.
+    fn release_units(&mut self, mut unit: usize, mut units: usize) {
+        let after = unit + units;
+        if after < self.units() && self.free.get(after) {
+            self.heads.clear(after);
+            units += self.take_free(after);
+        }
+        if unit > 0 && self.tails.get(unit - 1) {
+            let before = self.words()[(unit - 1) * self.columns + 2];
+            let before = usize::try_from(before).expect("a unit");
+            self.heads.clear(unit);
+            units += self.take_free(before);
+            unit = before;
+        }
+        self.add_free(unit, units);
+    }
+
+    /// Puts a block into its list, or cuts it off the end of the array.
+    fn add_free(&mut self, unit: usize, units: usize) {
+        if unit + units == self.units() {
+            self.array.truncate(unit * self.columns);
+            for bits in [&mut self.heads, &mut self.free, &mut self.tails] {
+                bits.resize(unit);
+            }
+            return;
+        }
+        self.free_units += units;
+        let next = self.lists.push(units, number(unit));
+        self.write_header(unit, units, next, NONE);
+        let last = (unit + units - 1) * self.columns;
+        self.array.put(last + 2, unit as u64);
+        self.free.set(unit);
+        self.tails.set(unit + units - 1);
+        if next != NONE {
+            let (units, after, _) = self.header(next as usize);
+            self.write_header(next as usize, units, after, number(unit));
+        }
+    }
+
+    /// Takes a block out of its list; returns its units.
+    fn take_free(&mut self, unit: usize) -> usize {
+        let (units, next, previous) = self.header(unit);
+        self.free_units -= units;
+        self.free.clear(unit);
+        self.tails.clear(unit + units - 1);
+        if next != NONE {
+            let (units, after, _) = self.header(next as usize);
+            self.write_header(next as usize, units, after, previous);
+        }
+        if previous == NONE {
+            self.lists.pop(units, next);
+        } else {
+            let (units, _, before) = self.header(previous as usize);
+            self.write_header(previous as usize, units, next, before);
+        }
+        units
+    }
+
+    /// Length, next and previous of a free block.
+    #[allow(clippy::cast_possible_truncation)] // halves of words
+    fn header(&self, unit: usize) -> (usize, u32, u32) {
+        let words = &self.words()[unit * self.columns..][..2];
+        (
+            words[0] as u32 as usize,
+            (words[0] >> 32) as u32,
+            words[1] as u32,
+        )
+    }
+
+    fn write_header(&mut self, unit: usize, units: usize, next: u32, previous: u32) {
+        let at = unit * self.columns;
+        self.array.put(at, u64::from(next) << 32 | units as u64);
+        self.array.put(at + 1, u64::from(previous));
+    }
+
+    /// Moves the run behind the first gap from a unit on down into it.
+    fn move_down(&mut self, from: usize) -> Option<Run> {
+        let gap = self.free.next_one(from)?;
+        let length = self.take_free(gap);
+        let run = gap + length;
+        let after = self.heads.next_one(run + 1).unwrap_or(self.units());
+        let units = after - run;
+        let (source, target) = (run * self.columns, gap * self.columns);
+        let count = units * self.columns;
+        self.array.edit(target, count, |words| {
+            words.copy_within(source..source + count, target);
+        });
+        self.heads.clear(run);
+        self.heads.set(gap + units);
+        self.release_units(gap + units, length);
+        self.moving = Some(gap + units);
+        Some(Run {
+            start: number(target),
+            len: u16::try_from(units).expect("at most MAX_RUN"),
+        })
+    }
+}
+
+/// A unit or word as the 32 bits that it has in lists and slots.
+fn number(index: usize) -> u32 {
+    u32::try_from(index).expect("fewer than 2^32 words of rules")
+}
+
+#[cfg(test)]
+mod tests;

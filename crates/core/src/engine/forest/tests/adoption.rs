@@ -1,0 +1,89 @@
+//! Adopting a plan moves every rule.
+
+use std::sync::Arc;
+
+use super::super::learn::Cost;
+use super::super::maintain::{PlannedTable, RootPlan};
+use super::super::structure::Role;
+use super::forest;
+use crate::classifier::NoProgress;
+use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
+use crate::ruleset::RuleSet;
+use crate::schema::Schema;
+use crate::seed::splitmix;
+
+/// Rules of different sources; their ids have pages of their own.
+fn rules(count: u32) -> RuleSet {
+    let schema = Schema::ipv4_5tuple();
+    let mut rules = RuleSet::new(&schema);
+    let mut state = 3;
+    for number in 0..count {
+        let mut fields = [FieldMatch::Any; 5];
+        fields[0] = FieldMatch::Exact(u128::from(splitmix(&mut state) >> 32));
+        let id = RuleId::new(16 * number).unwrap();
+        rules
+            .add(id, Priority(number % 7), ActionId(0), &fields)
+            .unwrap();
+    }
+    rules
+}
+
+/// A rule that is modified leaves its entry, and the last rule takes it: one
+/// that has not moved yet, and whose new entry the walk has passed.
+#[test]
+fn rules_whose_entries_change_are_moved_all_the_same() {
+    let rules = rules(600);
+    let mut forest = forest(32, 5);
+    forest.fill(rules.iter(), &mut NoProgress).unwrap();
+    let tables = (forest.structure().root_tables())
+        .map(|table| PlannedTable {
+            mask: *table.mask(),
+            keys: 600,
+            spread: 1,
+        })
+        .collect();
+    forest.adopt(Arc::new(RootPlan {
+        tables,
+        predicted: Cost::default(),
+        rules: 600,
+        unserved: 0,
+    }));
+    let by_id = |id: RuleId| -> RuleRef<'_> {
+        let mut found = rules.iter().filter(|rule| rule.id() == id);
+        found.next().unwrap()
+    };
+    let (mut before, mut walks, mut steps) = (0, 0, 0);
+    while forest.is_unfinished() {
+        forest.maintain(1);
+        steps += 1;
+        assert!(steps < 20_000, "no end");
+        let Some(entry) = forest.adoption().walk() else {
+            continue;
+        };
+        if entry < before {
+            assert!(
+                forest.structure().has_draining_rules(),
+                "a walk for nothing"
+            );
+            walks += 1;
+        }
+        before = entry;
+        if entry > 0 && walks < 5 {
+            let (id, _) = forest.structure().entry(entry / 2).unwrap();
+            forest.remove(id);
+            forest.insert(&by_id(id));
+        }
+    }
+    assert!(walks > 0, "all rules were met the first time");
+    assert_eq!(forest.len(), 600);
+    let structure = forest.structure();
+    assert!(
+        structure
+            .root_tables()
+            .all(|table| table.role() == Role::Settled)
+    );
+    for rule in rules.iter() {
+        let (run, at) = structure.find(rule.id()).unwrap().in_run();
+        assert_eq!(structure.ranks(run)[at], rule.winner().rank());
+    }
+}

@@ -1,0 +1,38 @@
+//! Tests of a forest as a whole.
+
+use std::sync::Arc;
+
+use super::index::Forest;
+use super::lookup::LookupConfig;
+use super::settings::{NAME, Settings};
+use crate::classifier::Limits;
+use crate::engine::adapter::opened::DynamicAdapter;
+use crate::schema::Schema;
+use crate::simd::Isa;
+
+mod adoption;
+mod capacity;
+mod conflicts;
+
+/// An empty forest for IPv4 rules, without vectors.
+fn forest(most: usize, seed: u64) -> Forest<2> {
+    let settings = Settings {
+        target: 2,
+        most,
+        seed,
+        without: None,
+    };
+    let lookup = LookupConfig {
+        probing: Isa::Scalar,
+        comparing: Isa::Scalar,
+        prefetch: false,
+    };
+    Forest::new(&Schema::ipv4_5tuple(), settings, lookup)
+}
+
+type Engine = DynamicAdapter<2, Forest<2>>;
+
+fn engine(forest: Forest<2>) -> Engine {
+    let schema = Arc::clone(forest.schema());
+    Engine::new(forest, NAME, &schema, &Limits::default())
+}
