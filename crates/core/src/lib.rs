@@ -78,12 +78,14 @@ pub use error::{
     TryApplyError, UpdateError,
 };
 pub use key::{KeySlice, KeyVec};
-pub use policy::{Policy, PolicyClassifier, PolicyTrace};
+pub use policy::{
+    Policy, PolicyChange, PolicyClassifier, PolicyTrace, PolicyTransaction, PolicyTransactionBuf,
+};
 pub use relearn::{Drift, LookupPlan, Study};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
 pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};
 pub use seed::Seed;
 pub use table::{Guard, PolicyTable, PolicyWriter, Reader, Table, Version, Writer};
-pub use transaction::{Change, Transaction};
+pub use transaction::{Change, Transaction, TransactionBuf};
 pub use value::ValueFormat;

@@ -357,7 +357,7 @@ fn parts_of_a_policy_learn_on_their_own() {
         }
         drop(guard);
         let before = writer.visible();
-        writer.apply(&[]).unwrap();
+        writer.apply(&PolicyTransaction::new()).unwrap();
         assert_ne!(writer.publish(), before);
     }
 }

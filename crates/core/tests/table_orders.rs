@@ -165,7 +165,7 @@ impl Seat {
                 }
                 let guard = reader.pin();
                 let look = |guard: &Guard<'_>, all: bool| {
-                    let winners = answers(&**guard, &keys);
+                    let winners = answers(guard.classifier(), &keys);
                     let actions = winners.iter().map(|&winner| guard.action(winner));
                     Answer {
                         version: guard.version().transactions(),

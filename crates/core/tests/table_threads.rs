@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use classyard::policy::{PartId, PolicyChange};
+use classyard::policy::PartId;
 use classyard::*;
 
 mod table_kit;
@@ -409,10 +409,8 @@ fn a_policys_parts(interval: Duration) {
             let rules = [0, 1].map(|part| rule(part, number, version));
             let views = rules.iter().enumerate();
             let views = views.map(|(part, rule)| (PartId::from_index(part), rule.view()));
-            let changes = [
-                PolicyChange::Remove(table_kit::id(1 - number)),
-                PolicyChange::Insert(views.collect()),
-            ];
+            let mut changes = PolicyTransaction::new();
+            changes.remove(table_kit::id(1 - number)).insert(views);
             writer.set_now(origin.elapsed());
             let accepted = writer.apply(&changes).unwrap();
             assert_eq!((accepted.transactions(), writer.rules()), (version, 1));

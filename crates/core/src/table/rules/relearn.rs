@@ -6,59 +6,72 @@
 
 use crate::classifier::Progress;
 use crate::error::BuildError;
-use crate::policy::{PartId, PolicyClassifier};
+use crate::policy::PartId;
 use crate::relearn::{Drift, LookupPlan, Study};
+use crate::table::handles::Reader;
+use crate::table::writer::Writer;
 
-use super::log::{Operation, Replica, dynamic};
-use super::{PolicyWriter, Reader, Writer};
+use super::parts::{Parts, RuleReplica};
+use super::{EngineReplica, PolicyReplica, PolicyWriter};
 
-impl<C: Replica + ?Sized> Writer<C> {
-    /// For times without updates: makes up to `steps` steps of adopting plans,
-    /// each about the work of moving a rule, on the side that nobody reads. That
-    /// side then becomes the live one, at the end of the
-    /// [publish interval](Self::set_publish_interval) if there is one. Does
-    /// nothing while a reader is in the way. Says whether there is more to do; a
-    /// thread that holds a guard must not wait for that.
-    ///
-    /// # Panics
-    /// When the table is [poisoned](Self::is_poisoned).
-    pub fn maintain(&mut self, steps: usize) -> bool {
-        self.refuse_poisoned();
-        if !self.is_unfinished() {
-            return false;
-        }
-        if self.sides.standby_is_free() {
-            self.new.push_operation(Operation::Maintain(steps));
-            self.proceed(steps);
-        }
-        self.is_unfinished()
+/// The operation of a table of rules: begin to arrange a part's rules as a plan
+/// says.
+#[derive(Clone, Debug)]
+pub struct AdoptPlan {
+    part: PartId,
+    plan: LookupPlan,
+}
+
+impl AdoptPlan {
+    /// A plan takes the place of one of the same part that is still to be
+    /// adopted.
+    pub(super) fn replaces(&self, earlier: &AdoptPlan) -> bool {
+        self.part == earlier.part
     }
+}
 
-    /// Whether there is anything to do for [`maintain`](Self::maintain).
-    fn is_unfinished(&self) -> bool {
-        let mut parts = (0..self.schemas.len()).map(PartId::from_index);
-        self.new.has_operations()
-            || self.with_live(|live| parts.any(|part| dynamic(live, part).is_unfinished()))
+/// Begins to adopt a plan, which fits.
+pub(super) fn adopt(replica: &mut impl Parts, operation: &AdoptPlan) {
+    let adopted = replica.engine_mut(operation.part).adopt(&operation.plan);
+    assert!(adopted, "the writer has seen that the plan fits");
+}
+
+/// Makes steps of adopting plans in all parts; says whether there are more to
+/// make.
+pub(super) fn maintain(replica: &mut impl Parts, steps: usize) -> bool {
+    let mut more = false;
+    for part in replica.part_ids() {
+        more |= replica.engine_mut(part).maintain(steps);
     }
+    more
+}
 
+/// Whether there are such steps to make.
+pub(super) fn is_unfinished(replica: &impl Parts) -> bool {
+    let mut parts = replica.part_ids();
+    parts.any(|part| replica.engine(part).is_unfinished())
+}
+
+fn drift(replica: &impl Parts, part: PartId) -> Option<Drift> {
+    replica.engine(part).drift()
+}
+
+impl<R: RuleReplica> Writer<R> {
     fn drift_in(&self, part: PartId) -> Option<Drift> {
-        self.with_live(|live| dynamic(live, part).drift())
+        self.with_accepted(|live, _| drift(live, part))
     }
 
     /// Has both sides adopt a plan after everything accepted.
     fn adopt_in(&mut self, part: PartId, plan: &LookupPlan) -> bool {
-        self.refuse_poisoned();
-        if !self.with_live(|live| plan.fits(live.part(part))) {
-            return false;
+        let fits = self.with_accepted(|live, _| plan.fits(live.part(part)));
+        if fits || self.is_poisoned() {
+            let plan = plan.clone();
+            self.operate(AdoptPlan { part, plan });
         }
-        let operation = Operation::Adopt(part, plan.clone());
-        self.new.push_operation(operation);
-        self.proceed(1);
-        true
+        fits
     }
 }
-
-impl Writer {
+impl Writer<EngineReplica> {
     /// What lookups cost in the live side, against when its engine was fitted to
     /// its rules; `None` for engines that fit nothing. A fraction of a
     /// millisecond's work: ask every thousand changes or so.
@@ -106,24 +119,24 @@ impl PolicyWriter {
     }
 }
 
-impl<C: Replica + ?Sized> Reader<C> {
+impl<R: RuleReplica> Reader<R> {
     fn learn_in(
         &mut self,
         part: PartId,
         progress: &mut dyn Progress,
     ) -> Result<Option<LookupPlan>, BuildError> {
         let mut study = Study::new();
-        while !dynamic(&*self.pin(), part).study(&mut study) {}
+        while !self.pin().engine(part).study(&mut study) {}
         study.learn(progress)
     }
 }
 
-impl Reader {
+impl Reader<EngineReplica> {
     /// What lookups cost now, against when the engine was fitted to its rules;
     /// `None` for engines that fit nothing.
     #[must_use]
     pub fn drift(&mut self) -> Option<Drift> {
-        dynamic(&*self.pin(), PartId::FIRST).drift()
+        drift(&*self.pin(), PartId::FIRST)
     }
 
     /// Computes a plan fitted to the current rules, on this thread: samples them,
@@ -138,7 +151,7 @@ impl Reader {
     }
 }
 
-impl Reader<PolicyClassifier> {
+impl Reader<PolicyReplica> {
     /// What lookups in a part cost now, against when its engine was fitted to
     /// its rules; `None` for engines that fit nothing.
     ///
@@ -146,7 +159,7 @@ impl Reader<PolicyClassifier> {
     /// When there is no such part.
     #[must_use]
     pub fn drift(&mut self, part: PartId) -> Option<Drift> {
-        dynamic(&*self.pin(), part).drift()
+        drift(&*self.pin(), part)
     }
 
     /// Computes a plan fitted to a part's current rules, on this thread; see
