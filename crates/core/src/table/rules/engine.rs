@@ -11,6 +11,7 @@ use crate::policy::PartId;
 use crate::rule::{ActionId, Rule, RuleId, Winner};
 use crate::rule_store::RuleStore;
 use crate::ruleset::RuleSet;
+use crate::schema::Schema;
 use crate::table::handles::{Reader, Table, Version};
 use crate::table::replica::Replica;
 use crate::table::writer::Writer;
@@ -26,6 +27,8 @@ use super::relearn::{self, AdoptPlan};
 pub struct EngineReplica {
     classifier: Box<dyn Classifier>,
     store: RuleStore,
+    /// The classifier's schema, to read while the classifier changes.
+    schema: Arc<Schema>,
     replay: Replay,
 }
 
@@ -33,6 +36,7 @@ impl EngineReplica {
     /// The classifier was built over these rules.
     fn new(classifier: Box<dyn Classifier>, rules: &RuleSet) -> EngineReplica {
         EngineReplica {
+            schema: Arc::clone(classifier.schema()),
             classifier,
             store: RuleStore::new(rules),
             replay: Replay::default(),
@@ -104,11 +108,10 @@ impl Replica for EngineReplica {
     type Operation = AdoptPlan;
 
     fn replay(&mut self, log: &RuleLog, changes: Range<usize>) {
-        let schema = Arc::clone(self.classifier.schema());
         let engine = dynamic_mut(&mut *self.classifier);
-        let store = &mut self.store;
+        let (schema, store) = (&self.schema, &mut self.store);
         self.replay
-            .run(log, changes, PartId::FIRST, &schema, engine, store);
+            .run(log, changes, PartId::FIRST, schema, engine, store);
     }
 
     fn operate(&mut self, operation: &AdoptPlan) {

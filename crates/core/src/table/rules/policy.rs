@@ -9,6 +9,7 @@ use crate::error::{BuildError, UpdateError};
 use crate::policy::{PartId, Policy, PolicyClassifier, PolicyTransaction};
 use crate::rule::{ActionId, Rule, RuleId, Winner};
 use crate::rule_store::RuleStore;
+use crate::schema::Schema;
 use crate::table::handles::Table;
 use crate::table::replica::Replica;
 use crate::table::writer::Writer;
@@ -32,6 +33,8 @@ pub struct PolicyReplica {
     classifier: PolicyClassifier,
     /// Actions and cookies of each part's rules.
     stores: Box<[RuleStore]>,
+    /// The parts' schemas, to read while the parts change.
+    schemas: Box<[Arc<Schema>]>,
     /// Rules, each counted once.
     rules: usize,
     replay: Replay,
@@ -134,13 +137,12 @@ impl Replica for PolicyReplica {
     type Operation = AdoptPlan;
 
     fn replay(&mut self, log: &RuleLog, changes: Range<usize>) {
-        for (index, store) in self.stores.iter_mut().enumerate() {
+        let stores = self.stores.iter_mut().zip(&self.schemas).enumerate();
+        for (index, (store, schema)) in stores {
             let part = PartId::from_index(index);
-            let classifier = self.classifier.part_mut(part);
-            let schema = Arc::clone(classifier.schema());
-            let engine = dynamic_mut(classifier);
+            let engine = dynamic_mut(self.classifier.part_mut(part));
             self.replay
-                .run(log, changes.clone(), part, &schema, engine, store);
+                .run(log, changes.clone(), part, schema, engine, store);
         }
         self.rules = self.rules.saturating_add_signed(log.growth(changes));
         self.classifier.set_rules(self.rules);
@@ -210,6 +212,7 @@ impl PolicyTable {
             Ok(PolicyReplica {
                 classifier: policy.build(spec, limits, progress)?,
                 stores: policy.parts().iter().map(RuleStore::new).collect(),
+                schemas: policy.schemas().map(Arc::clone).collect(),
                 rules: policy.len(),
                 replay: Replay::default(),
             })
