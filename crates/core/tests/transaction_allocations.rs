@@ -61,6 +61,12 @@ fn id(number: u32) -> RuleId {
     RuleId::new(number).unwrap()
 }
 
+/// Every other rule has a cookie: the map of cookies gives its memory back when
+/// there is none.
+fn cookie(number: u32) -> u64 {
+    u64::from(number % 2) << 40
+}
+
 /// Matches of one of the rules; each has two forms, with one mask.
 fn matches(number: u32, form: u32) -> [FieldMatch; 5] {
     let mut matches = [FieldMatch::Any; 5];
@@ -228,13 +234,14 @@ fn one_engine(spec: &EngineSpec, pinned: bool) -> usize {
                     Step::Insert(number, form) => {
                         let matches = matches(number, form);
                         let inserted = changes.insert(id(number), priority, action, &matches);
-                        inserted.unwrap().cookie(u64::from(form));
+                        inserted.unwrap().cookie(cookie(number));
                     }
                     Step::Modify(number, form) => {
                         let matches = matches(number, form);
                         changes
                             .modify(id(number), priority, action, &matches)
-                            .unwrap();
+                            .unwrap()
+                            .cookie(cookie(number));
                     }
                     Step::Remove(number) => {
                         changes.remove(id(number));
@@ -254,7 +261,7 @@ fn one_engine(spec: &EngineSpec, pinned: bool) -> usize {
     assert_eq!(writer.accepted().transactions(), u64::from(6 * ROUNDS));
     let last = reader.pin().rule(id((ROUNDS - 1) % RULES)).unwrap();
     assert_eq!(last.view().action(), ActionId(ROUNDS - 1));
-    assert_eq!(last.view().cookie(), u64::from((ROUNDS - 1) / RULES % 2));
+    assert_eq!(last.view().cookie(), cookie((ROUNDS - 1) % RULES));
     again
 }
 
@@ -283,12 +290,13 @@ fn a_policy(spec: &EngineSpec, pinned: bool) -> usize {
                         let matches = matches(number, form);
                         let both = parts.map(|part| (part, &matches[..]));
                         let inserted = changes.insert(id(number), priority, action, &both);
-                        inserted.unwrap().cookie(u64::from(form));
+                        inserted.unwrap().cookie(cookie(number));
                     }
                     Step::Modify(number, form) => {
                         let matches = matches(number, form);
                         let one = [(parts[(round % 2) as usize], &matches[..])];
-                        changes.modify(id(number), priority, action, &one).unwrap();
+                        let modified = changes.modify(id(number), priority, action, &one);
+                        modified.unwrap().cookie(cookie(number));
                     }
                     Step::Remove(number) => {
                         changes.remove(id(number));
