@@ -13,7 +13,8 @@
 //!    lists the engines and when to pick which.
 //! 4. Headers packed as keys ([`KeyVec`]) go in, in batches; [`Winner`]s come
 //!    out.
-//! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`].
+//! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`]; a
+//!    [`TransactionBuf`] is one that owns its rules.
 //! 6. A [`Table`] lets readers look up on any number of threads while a writer
 //!    makes transactions, without waiting, and read rules and their actions as
 //!    they are at the version of the lookup.

@@ -25,12 +25,20 @@
 //! [`Writer::apply`] and [`Writer::publish`] would wait.
 //!
 //! A [`Guard`] also answers what the rules are at its version: a winner's action
-//! and cookie ([`Guard::action`], [`Guard::cookie`]), a rule by its id
-//! ([`Guard::rule`]), all rules ([`Guard::rules`]).
+//! and cookie ([`EngineReplica::action`], [`EngineReplica::cookie`]), a rule by
+//! its id ([`EngineReplica::rule`]), all rules ([`EngineReplica::rules`]).
 //!
 //! A table holds two copies of the engine, of the rules' actions and cookies,
 //! and the changes that one of them lacks, at most [`MAX_PENDING`] and the last
 //! transaction's.
+//!
+//! # What it holds
+//!
+//! | table | two copies of | a transaction |
+//! |---|---|---|
+//! | [`Table`] | [`EngineReplica`]: one engine, its rules' actions and cookies | [`Transaction`](crate::Transaction), [`TransactionBuf`](crate::TransactionBuf) |
+//! | [`PolicyTable`] | [`PolicyReplica`]: the same for each part of a policy | [`PolicyTransaction`](crate::PolicyTransaction), [`PolicyTransactionBuf`](crate::PolicyTransactionBuf) |
+//! | [`Table<R>`](Table::new) | any [`Replica`] | the replica's |
 //!
 //! ```
 //! use classyard::*;
@@ -117,7 +125,8 @@
 //! # Mechanism
 //!
 //! Left-right [RC15] with group commit; `left_right.rs` draws the protocol and
-//! says why it is right, `docs/live-table.md` walks through it.
+//! says why it is right, `docs/live-table.md` walks through it. What follows
+//! knows nothing of rules; they are in `rules/` alone.
 //!
 //! ```text
 //!            apply, publish                        pin

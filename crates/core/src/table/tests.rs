@@ -18,6 +18,7 @@ use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::transaction::Transaction;
 
+mod layers;
 mod leaks;
 mod log;
 mod publish_interval;
