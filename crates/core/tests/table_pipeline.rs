@@ -388,7 +388,7 @@ fn look(guard: &Guard<'_, Pipeline>, scratch: &mut Scratch) -> u64 {
         };
         let other = &guard.tables[3 - table];
         assert!(!other.then.contains_key(&id(flow)), "flow {flow} twice");
-        assert_eq!(other.engine.dynamic().unwrap().contains(id(flow)), false);
+        assert!(!other.engine.dynamic().unwrap().contains(id(flow)));
         // The last transaction of this flow is the last of its turn.
         let turn = u64::from(FLOWS);
         let last = (version + turn - u64::from(flow)) / turn * turn + u64::from(flow);

@@ -119,7 +119,7 @@ impl PolicyClassifier {
     pub fn apply(&mut self, transaction: &PolicyTransaction<'_>) -> Result<(), UpdateError> {
         let mut plan = Plan::default();
         let schemas = self.parts.iter().map(|part| part.schema());
-        plan.make(transaction, schemas, &self.limits, self.rules(), |id| {
+        plan.make(transaction, &schemas, &self.limits, self.rules(), |id| {
             self.standing(id)
         })?;
         // For each part its changes, and the transaction's change behind each.

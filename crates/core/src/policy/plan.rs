@@ -50,7 +50,7 @@ impl Plan {
     pub(crate) fn make<'s>(
         &mut self,
         transaction: &PolicyTransaction<'_>,
-        schemas: impl ExactSizeIterator<Item = &'s Arc<Schema>> + Clone,
+        schemas: &(impl ExactSizeIterator<Item = &'s Arc<Schema>> + Clone),
         limits: &Limits,
         rules: usize,
         standing_before: impl Fn(RuleId) -> u8,
@@ -67,7 +67,7 @@ impl Plan {
                     change: index,
                     error,
                 })?;
-            check_schemas(index, forms, &schemas)?;
+            check_schemas(index, forms, schemas)?;
             let known = self.standing.get(id);
             let before = known.unwrap_or_else(|| standing_before(id));
             let mut growth = self.count(index, change, id, before != 0, limits)?;

@@ -168,7 +168,7 @@ impl Accepted<PolicyReplica> for AcceptedRules {
         let (limits, pending) = (&self.limits, &self.pending);
         let planned = self.plan.make(
             transaction,
-            self.schemas.iter(),
+            &self.schemas.iter(),
             &limits.within(capacity),
             self.rules,
             |id| standing(pending, live, id),

@@ -45,7 +45,7 @@ impl Replica for Telling {
     }
 
     fn replaces(operation: &Operation, earlier: &Operation) -> bool {
-        operation.kind % 2 == 0 && operation.kind == earlier.kind
+        operation.kind.is_multiple_of(2) && operation.kind == earlier.kind
     }
 
     fn maintain(&mut self, steps: usize) -> bool {
