@@ -31,7 +31,7 @@ fn generic_files_name_nothing_of_rules() {
                 "EngineReplica",
                 "PolicyReplica",
             ];
-            let default = code.contains("<R: Replica = EngineReplica>");
+            let default = code.contains("R: Replica = EngineReplica>");
             let found = names.iter().any(|name| code.contains(name));
             assert!(
                 !found || default || ALLOWED.contains(&code.trim()),
