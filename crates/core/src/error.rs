@@ -610,13 +610,13 @@ pub enum UpdateError {
 }
 
 /// A transaction was not accepted by a live table's `try_apply`. Nothing was
-/// changed.
+/// changed. `E` says why a transaction cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum TryApplyError {
+pub enum TryApplyError<E = UpdateError> {
     /// The transaction is refused; trying again makes no difference.
     #[error(transparent)]
-    Refused(#[from] UpdateError),
+    Refused(E),
     /// The writer would wait for a reader that pinned an older version; trying
     /// again later may succeed.
     #[error(

@@ -13,7 +13,8 @@
 //!    lists the engines and when to pick which.
 //! 4. Headers packed as keys ([`KeyVec`]) go in, in batches; [`Winner`]s come
 //!    out.
-//! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`].
+//! 5. A [`Transaction`] changes the rules of a [`DynamicClassifier`]; a
+//!    [`TransactionBuf`] is one that owns its rules.
 //! 6. A [`Table`] lets readers look up on any number of threads while a writer
 //!    makes transactions, without waiting, and read rules and their actions as
 //!    they are at the version of the lookup.
@@ -80,7 +81,9 @@ pub use error::{
 };
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
-pub use policy::{Policy, PolicyClassifier, PolicyTrace};
+pub use policy::{
+    Policy, PolicyChange, PolicyClassifier, PolicyTrace, PolicyTransaction, PolicyTransactionBuf,
+};
 pub use progress::{NoProgress, Progress};
 pub use reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
@@ -88,5 +91,5 @@ pub use ruleset::{AddError, RuleSet};
 pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};
 pub use seed::Seed;
 pub use table::{Guard, PolicyTable, PolicyWriter, Reader, Table, Version, Writer};
-pub use transaction::{Change, Transaction};
+pub use transaction::{Change, Transaction, TransactionBuf};
 pub use value::ValueFormat;

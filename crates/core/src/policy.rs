@@ -22,9 +22,14 @@ use crate::schema::Schema;
 use crate::seed::MapState;
 
 mod classifier;
+mod plan;
+mod transaction;
 
-pub(crate) use classifier::Plan;
-pub use classifier::{PolicyChange, PolicyClassifier};
+pub use classifier::PolicyClassifier;
+pub(crate) use plan::Plan;
+pub use transaction::{
+    LentPolicyTransaction, PolicyChange, PolicyTransaction, PolicyTransactionBuf,
+};
 
 type FastMap<K, V> = HashMap<K, V, MapState>;
 

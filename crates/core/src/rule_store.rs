@@ -41,9 +41,10 @@ impl Halves {
     }
 }
 
-/// The actions and cookies of one engine's rules.
+/// The actions and cookies of one engine's rules. Public in a private module:
+/// a hidden trait of the live table names it.
 #[derive(Debug)]
-pub(crate) struct RuleStore {
+pub struct RuleStore {
     actions: IdMap<ActionId>,
     cookies: IdMap<Halves>,
 }

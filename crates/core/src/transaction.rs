@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
-
 use crate::classifier::Limits;
 use crate::error::UpdateError;
 use crate::rule::{RuleId, RuleRef};
 use crate::schema::Schema;
-use crate::seed::MapState;
+
+mod buffer;
+pub(crate) mod packed;
+pub(crate) mod standing;
+
+pub use buffer::{LentTransaction, TransactionBuf};
+use standing::Standing;
 
 /// One change.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +39,7 @@ impl Change<'_> {
 
 /// Changes in the order in which they are made. Borrows its rules, so that
 /// nothing is copied on the way in; [`clear`](Self::clear) keeps the memory for
-/// the next one.
+/// the next one. A [`TransactionBuf`] owns its rules and lends a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction<'a> {
     changes: Vec<Change<'a>>,
@@ -106,10 +110,28 @@ impl<'a> Transaction<'a> {
         bytes: impl FnOnce() -> usize,
         contains: impl Fn(RuleId) -> bool,
     ) -> Result<(), UpdateError> {
+        let touched = &mut Standing::default();
+        self.validate_with(touched, schema, limits, rules, bytes, contains)
+            .map(drop)
+    }
+
+    /// [`validate`](Self::validate) with memory for the ids that the changes
+    /// touch. Returns the number of rules afterwards.
+    pub(crate) fn validate_with(
+        &self,
+        touched: &mut Standing,
+        schema: &Arc<Schema>,
+        limits: &Limits,
+        rules: usize,
+        bytes: impl FnOnce() -> usize,
+        contains: impl Fn(RuleId) -> bool,
+    ) -> Result<usize, UpdateError> {
         // What earlier changes of this transaction did to an id. A single
         // change, the common case, needs no such memory.
-        let mut touched: HashMap<RuleId, bool, MapState> = HashMap::default();
         let remember = self.changes.len() > 1;
+        if remember {
+            touched.clear();
+        }
         let mut count = rules;
         for (index, change) in self.changes.iter().enumerate() {
             if let Change::Insert(rule) | Change::Modify(rule) = change
@@ -123,10 +145,8 @@ impl<'a> Transaction<'a> {
                 });
             }
             let id = change.id();
-            let present = match touched.get(&id) {
-                Some(&present) => present,
-                None => contains(id),
-            };
+            let known = if remember { touched.get(id) } else { None };
+            let present = known.map_or_else(|| contains(id), |parts| parts != 0);
             let after = match change {
                 Change::Insert(_) if present => {
                     return Err(UpdateError::DuplicateId {
@@ -160,15 +180,16 @@ impl<'a> Transaction<'a> {
                 });
             }
             if remember {
-                touched.insert(id, after);
+                touched.set(id, u8::from(after));
             }
         }
-        self.validate_bytes(limits, count > rules, bytes)
+        self.validate_bytes(limits, count > rules, bytes)?;
+        Ok(count)
     }
 
     /// The last part of [`validate`](Self::validate): whether there is room for
     /// more rules, if there are more afterwards.
-    pub(crate) fn validate_bytes(
+    fn validate_bytes(
         &self,
         limits: &Limits,
         grows: bool,

@@ -364,8 +364,8 @@ fn a_plan_that_does_not_fit_is_refused() {
         &mut NoProgress,
     );
     let (mut writer, table) = built.unwrap();
-    assert!(!writer.adopt(&plan) && !writer.maintain(9));
-    assert!(table.reader().learn(&mut NoProgress).unwrap().is_none());
+    assert!(!writer.install(&plan) && !writer.maintain(9));
+    assert!(table.reader().plan(&mut NoProgress).unwrap().is_none());
     assert_eq!(writer.drift(), None);
 }
 
@@ -390,10 +390,10 @@ fn parts_of_a_policy_learn_on_their_own() {
         .unwrap();
     let mut reader = table.reader();
     for part in [v4, v6] {
-        let plan = reader.learn(part, &mut NoProgress).unwrap().unwrap();
+        let plan = reader.plan(part, &mut NoProgress).unwrap().unwrap();
         let other = if part == v4 { v6 } else { v4 };
-        assert!(!writer.adopt(other, &plan) && !direct.adopt(other, &plan));
-        assert!(writer.adopt(part, &plan) && direct.adopt(part, &plan));
+        assert!(!writer.install(other, &plan) && !direct.install(other, &plan));
+        assert!(writer.install(part, &plan) && direct.install(part, &plan));
         assert!(writer.drift(part).unwrap().installing);
         while writer.maintain(64) {}
         while direct.maintain(64) {}
@@ -415,7 +415,7 @@ fn parts_of_a_policy_learn_on_their_own() {
         }
         drop(guard);
         let before = writer.visible();
-        writer.apply(&[]).unwrap();
+        writer.apply(&PolicyTransaction::new()).unwrap();
         assert_ne!(writer.publish(), before);
     }
 }

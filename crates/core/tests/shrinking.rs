@@ -144,8 +144,8 @@ fn engines_give_memory_back_in_whatever_order_rules_go() {
 /// Adopts a plan through a live table and finishes what is to be done, as the
 /// documentation says; the number of calls is bounded.
 fn adopt_and_finish(writer: &mut Writer, reader: &mut Reader, most: usize) {
-    let plan = reader.learn(&mut NoProgress).unwrap().unwrap();
-    assert!(writer.adopt(&plan));
+    let plan = reader.plan(&mut NoProgress).unwrap().unwrap();
+    assert!(writer.install(&plan));
     let mut calls = 0;
     while writer.maintain(64) {
         calls += 1;

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use classyard::policy::{PartId, PolicyChange};
+use classyard::policy::PartId;
 use classyard::*;
 
 mod table_kit;
@@ -164,10 +164,10 @@ fn a_policys_parts_show_a_transactions_actions_together() {
                     .map(|schema| any(schema, 5, action, cookie));
                 let there = usize::from(version % 2 == 1);
                 let moved = any(&schemas[there], 3, action, cookie);
-                let changes = [
-                    PolicyChange::Modify(vec![(V4, both[0].view()), (v6(), both[1].view())]),
-                    PolicyChange::Modify(vec![(PartId::from_index(there), moved.view())]),
-                ];
+                let mut changes = PolicyTransaction::new();
+                changes
+                    .modify([(V4, both[0].view()), (v6(), both[1].view())])
+                    .modify([(PartId::from_index(there), moved.view())]);
                 let accepted = writer.apply(&changes).unwrap();
                 assert_eq!(accepted.transactions(), version);
                 if version % 16 == 0 {
@@ -190,8 +190,9 @@ fn a_rule_with_two_actions_has_one_in_each_part() {
     let (mut writer, table) = built.unwrap();
     assert!(table.reader().pin().is_empty());
     let rules = [any(&schemas[0], 5, 10, 0), any(&schemas[1], 5, 11, 7)];
-    let insert = PolicyChange::Insert(vec![(V4, rules[0].view()), (v6(), rules[1].view())]);
-    writer.apply(&[insert]).unwrap();
+    let mut insert = PolicyTransaction::new();
+    insert.insert([(V4, rules[0].view()), (v6(), rules[1].view())]);
+    writer.apply(&insert).unwrap();
     let mut reader = table.reader();
     let guard = reader.pin();
     let winner = Winner::new(Priority(5), id(5));

@@ -165,7 +165,7 @@ impl Seat {
                 }
                 let guard = reader.pin();
                 let look = |guard: &Guard<'_>, all: bool| {
-                    let winners = answers(&**guard, &keys);
+                    let winners = answers(guard.classifier(), &keys);
                     let actions = winners.iter().map(|&winner| guard.action(winner));
                     Answer {
                         version: guard.version().transactions(),
@@ -431,11 +431,11 @@ impl World {
                 }
             }
             Step::Adopt => {
-                let plan = self.table.reader().learn(&mut NoProgress).unwrap();
+                let plan = self.table.reader().plan(&mut NoProgress).unwrap();
                 assert_eq!(plan.is_some(), self.writer.drift().is_some());
                 if let Some(plan) = plan {
                     self.bring(0, 1);
-                    assert!(self.writer.adopt(&plan));
+                    assert!(self.writer.install(&plan));
                     self.unseen_work = true;
                     self.brought(1);
                 }

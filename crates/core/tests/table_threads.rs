@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use classyard::policy::{PartId, PolicyChange};
+use classyard::policy::PartId;
 use classyard::*;
 
 mod table_kit;
@@ -166,7 +166,7 @@ fn write(
         assert_eq!(version.transactions(), made.len() as u64);
         assert_eq!(writer.rules(), model.rules.len());
         if let Ok(plan) = plans.try_recv() {
-            assert!(writer.adopt(&plan));
+            assert!(writer.install(&plan));
             stage.adopted.fetch_add(1, Ordering::Relaxed);
         }
         match dice.below(400) {
@@ -251,7 +251,7 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
         let mut reader = table.reader();
         scope.spawn(move || {
             while !stage.over.load(Ordering::Relaxed) {
-                let plan = reader.learn(&mut NoProgress).unwrap();
+                let plan = reader.plan(&mut NoProgress).unwrap();
                 let Some(plan) = plan else { break };
                 if learned.send(plan).is_err() {
                     break;
@@ -409,10 +409,8 @@ fn a_policys_parts(interval: Duration) {
             let rules = [0, 1].map(|part| rule(part, number, version));
             let views = rules.iter().enumerate();
             let views = views.map(|(part, rule)| (PartId::from_index(part), rule.view()));
-            let changes = [
-                PolicyChange::Remove(table_kit::id(1 - number)),
-                PolicyChange::Insert(views.collect()),
-            ];
+            let mut changes = PolicyTransaction::new();
+            changes.remove(table_kit::id(1 - number)).insert(views);
             writer.set_now(origin.elapsed());
             let accepted = writer.apply(&changes).unwrap();
             assert_eq!((accepted.transactions(), writer.rules()), (version, 1));

@@ -7,10 +7,9 @@
 
 use std::time::{Duration, Instant};
 
-use classyard::policy::PolicyChange;
 use classyard::{
-    BATCH, EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTrace, RuleId, RuleSet,
-    Scratch, Transaction, UpdateError, Winner,
+    BATCH, EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTrace,
+    PolicyTransaction, RuleId, RuleSet, Scratch, Transaction, UpdateError, Winner,
 };
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -240,11 +239,12 @@ fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Resul
             .expect("only dynamic engines are measured");
         return part.apply(&transaction);
     }
-    let change = match step {
-        Step::Insert(id) => PolicyChange::Insert(policy.rule(id).collect()),
-        Step::Delete(id) => PolicyChange::Remove(id),
+    let mut transaction = PolicyTransaction::new();
+    match step {
+        Step::Insert(id) => transaction.insert(policy.rule(id)),
+        Step::Delete(id) => transaction.remove(id),
     };
-    classifier.apply(&[change])
+    classifier.apply(&transaction)
 }
 
 #[cfg(test)]

@@ -2,47 +2,12 @@
 
 use crate::classifier::{BATCH, Classifier, DynamicClassifier, Limits, Progress, Scratch};
 use crate::engine::EngineSpec;
-use crate::error::{BuildError, PartError, UpdateError};
+use crate::error::{BuildError, UpdateError};
 use crate::reoptimise::LookupPlan;
-use crate::rule::{RuleId, RuleRef, Winner};
-use crate::transaction::{Change, Transaction};
+use crate::rule::{RuleId, Winner};
+use crate::transaction::Transaction;
 
-use super::{FastMap, PartId, Policy, PolicyTrace, check_parts};
-
-/// A change to a policy's rules.
-#[derive(Clone, Debug)]
-pub enum PolicyChange<'a> {
-    /// Adds a rule: one view for each part where it stands, with one id.
-    Insert(Vec<(PartId, RuleRef<'a>)>),
-    /// Removes the rule with an id from wherever it stands.
-    Remove(RuleId),
-    /// Replaces the rule with the same id; it may stand in other parts then.
-    Modify(Vec<(PartId, RuleRef<'a>)>),
-}
-
-/// A rule's form in a part.
-type View<'a> = (PartId, RuleRef<'a>);
-
-impl<'a> PolicyChange<'a> {
-    /// The id of the rule concerned, and the views of its new form, in a policy
-    /// of `count` parts.
-    fn rule(&self, count: usize) -> Result<(RuleId, &[View<'a>]), PartError> {
-        let rules = match self {
-            PolicyChange::Remove(id) => return Ok((*id, &[])),
-            PolicyChange::Insert(rules) | PolicyChange::Modify(rules) => rules.as_slice(),
-        };
-        let id = rules.first().ok_or(PartError::Missing)?.1.id();
-        check_parts(id, rules.iter().map(|(part, _)| *part), count)?;
-        if let Some((part, rule)) = rules.iter().find(|(_, rule)| rule.id() != id) {
-            return Err(PartError::DifferentId {
-                id: id.get(),
-                found: rule.id().get(),
-                part: part.index(),
-            });
-        }
-        Ok((id, rules))
-    }
-}
+use super::{PartId, Plan, Policy, PolicyTrace, PolicyTransaction};
 
 /// An engine for each part of a policy.
 pub struct PolicyClassifier {
@@ -142,30 +107,47 @@ impl PolicyClassifier {
         (0..self.parts.len()).map(PartId::from_index)
     }
 
-    /// Makes all changes, in order and in all parts, or none.
+    /// Makes all of a transaction's changes, in order and in all parts, or none.
     ///
     /// # Errors
-    /// [`UpdateError`] names the change of this list that cannot be made and
-    /// why; nothing is changed then. When a part has no room left in bytes, that
-    /// is the first change that gives this part a rule.
+    /// [`UpdateError`] names the change that cannot be made and why; nothing is
+    /// changed then. When a part has no room left in bytes, that is the first
+    /// change that gives this part a rule.
     ///
     /// # Panics
     /// When the engine takes no updates.
-    pub fn apply(&mut self, changes: &[PolicyChange<'_>]) -> Result<(), UpdateError> {
-        let rules = self.rules();
-        let plan = self.plan(changes, &self.limits, rules, |id| {
-            self.dynamic().map(|part| part.contains(id)).collect()
+    pub fn apply(&mut self, transaction: &PolicyTransaction<'_>) -> Result<(), UpdateError> {
+        let mut plan = Plan::default();
+        let schemas = self.parts.iter().map(|part| part.schema());
+        plan.make(transaction, &schemas, &self.limits, self.rules(), |id| {
+            self.standing(id)
         })?;
-        for (part, planned) in self.dynamic().zip(&plan.parts) {
-            let checked = part.check(&planned.transaction);
-            checked.map_err(|error| error.renumbered(|change| planned.origin[change]))?;
+        // For each part its changes, and the transaction's change behind each.
+        let mut parts: Vec<(Transaction<'_>, Vec<usize>)> = Vec::new();
+        parts.resize_with(self.parts.len(), Default::default);
+        for step in plan.changes(transaction) {
+            let (changes, origins) = &mut parts[step.part.index()];
+            changes.push(step.change);
+            origins.push(step.origin);
         }
-        for (part, planned) in self.parts.iter_mut().zip(&plan.parts) {
+        for (part, (changes, origins)) in self.dynamic().zip(&parts) {
+            let checked = part.check(changes);
+            checked.map_err(|error| error.renumbered(|change| origins[change]))?;
+        }
+        for (part, (changes, _)) in self.parts.iter_mut().zip(&parts) {
             let part = part.as_dynamic().expect(STATIC_ENGINE);
-            part.apply(&planned.transaction).expect("checked before");
+            part.apply(changes).expect("checked before");
         }
-        self.rules = plan.rules;
+        self.rules = plan.rules();
         Ok(())
+    }
+
+    /// The parts where a rule stands: a bit for each.
+    fn standing(&self, id: RuleId) -> u8 {
+        let parts = self.dynamic().enumerate();
+        parts.fold(0, |bits, (part, engine)| {
+            bits | u8::from(engine.contains(id)) << part
+        })
     }
 
     /// Reorganises every part for faster lookups, without changing any answer.
@@ -191,7 +173,7 @@ impl PolicyClassifier {
     /// # Panics
     /// When there is no such part, or the engine takes no updates.
     #[must_use]
-    pub fn adopt(&mut self, part: PartId, plan: &LookupPlan) -> bool {
+    pub fn install(&mut self, part: PartId, plan: &LookupPlan) -> bool {
         let part = self.part_mut(part).as_dynamic();
         let part = part.expect(STATIC_ENGINE).reoptimise_mut();
         part.is_some_and(|part| part.install(plan))
@@ -229,74 +211,6 @@ impl PolicyClassifier {
         self.parts[part.index()].as_mut()
     }
 
-    /// What the changes mean for each part, checked against the limit on rules
-    /// but not against the parts' own. Before them there are `rules` rules, and
-    /// `standing_before` says for each part whether a rule stands in it.
-    pub(crate) fn plan<'a>(
-        &self,
-        changes: &[PolicyChange<'a>],
-        limits: &Limits,
-        rules: usize,
-        standing_before: impl Fn(RuleId) -> Vec<bool>,
-    ) -> Result<Plan<'a>, UpdateError> {
-        let mut plan = Plan {
-            parts: self.parts.iter().map(|_| PartPlan::default()).collect(),
-            rules,
-        };
-        // For each id, the parts where it stands once earlier changes are made.
-        let mut standing: FastMap<RuleId, Vec<bool>> = FastMap::default();
-        for (index, change) in changes.iter().enumerate() {
-            let rule = change.rule(self.parts.len());
-            let (id, rules) = rule.map_err(|error| UpdateError::Parts {
-                change: index,
-                error,
-            })?;
-            self.check_schemas(index, rules)?;
-            let before = match standing.get(&id) {
-                Some(parts) => parts.clone(),
-                None => standing_before(id),
-            };
-            plan.count(index, change, id, before.contains(&true), limits)?;
-            let mut after = vec![false; self.parts.len()];
-            for (part, rule) in rules {
-                after[part.index()] = true;
-                let planned = &mut plan.parts[part.index()];
-                planned.origin.push(index);
-                if before[part.index()] {
-                    planned.transaction.modify(*rule);
-                } else {
-                    planned.transaction.insert(*rule);
-                }
-            }
-            for (part, planned) in plan.parts.iter_mut().enumerate() {
-                if before[part] && !after[part] {
-                    planned.origin.push(index);
-                    planned.transaction.remove(id);
-                }
-            }
-            standing.insert(id, after);
-        }
-        Ok(plan)
-    }
-
-    fn check_schemas(
-        &self,
-        change: usize,
-        rules: &[(PartId, RuleRef<'_>)],
-    ) -> Result<(), UpdateError> {
-        for (part, rule) in rules {
-            let expected = self.part(*part).schema();
-            if rule.schema() != expected {
-                return Err(UpdateError::WrongSchema {
-                    change,
-                    found: rule.schema().name().to_owned(),
-                    expected: expected.name().to_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
     fn dynamic(&self) -> impl Iterator<Item = &dyn DynamicClassifier> {
         self.parts
             .iter()
@@ -305,75 +219,6 @@ impl PolicyClassifier {
 }
 
 const STATIC_ENGINE: &str = "the policy was built with an engine that takes no updates";
-
-/// What a list of changes means for the parts.
-pub(crate) struct Plan<'a> {
-    pub(crate) parts: Vec<PartPlan<'a>>,
-    /// Rules of the policy after the changes.
-    pub(crate) rules: usize,
-}
-
-/// What a list of changes means for one part.
-#[derive(Default)]
-pub(crate) struct PartPlan<'a> {
-    pub(crate) transaction: Transaction<'a>,
-    /// For each change of the transaction, the caller's change behind it.
-    pub(crate) origin: Vec<usize>,
-}
-
-impl PartPlan<'_> {
-    /// Whether the part has more rules afterwards.
-    pub(crate) fn grows(&self) -> bool {
-        let changes = self.transaction.changes().iter();
-        let grown: i64 = changes
-            .map(|change| match change {
-                Change::Insert(_) => 1,
-                Change::Remove(_) => -1,
-                Change::Modify(_) => 0,
-            })
-            .sum();
-        grown > 0
-    }
-}
-
-impl Plan<'_> {
-    /// Checks a change against the ids that are there, and counts the rules.
-    fn count(
-        &mut self,
-        index: usize,
-        change: &PolicyChange<'_>,
-        id: RuleId,
-        present: bool,
-        limits: &Limits,
-    ) -> Result<(), UpdateError> {
-        let missing = |operation| UpdateError::UnknownId {
-            change: index,
-            operation,
-            id: id.get(),
-        };
-        match change {
-            PolicyChange::Insert(_) if present => {
-                return Err(UpdateError::DuplicateId {
-                    change: index,
-                    id: id.get(),
-                });
-            }
-            PolicyChange::Insert(_) => self.rules += 1,
-            PolicyChange::Remove(_) if !present => return Err(missing("remove")),
-            PolicyChange::Remove(_) => self.rules -= 1,
-            PolicyChange::Modify(_) if !present => return Err(missing("modify")),
-            PolicyChange::Modify(_) => {}
-        }
-        if self.rules > limits.rules {
-            return Err(UpdateError::TooManyRules {
-                change: index,
-                found: self.rules,
-                limit: limits.rules,
-            });
-        }
-        Ok(())
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -2,19 +2,26 @@
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use super::*;
-use crate::classifier::{DynamicClassifier, LookupTrace, NoProgress, Stats};
-use crate::error::{TryApplyError, UpdateError};
-use crate::policy::{PartId, PolicyChange};
+use crate::classifier::{
+    Classifier, DynamicClassifier, Limits, LookupTrace, NoProgress, Progress, Scratch, Stats,
+};
+use crate::engine::EngineSpec;
+use crate::error::{BuildError, TryApplyError, UpdateError};
+use crate::key::KeySlice;
+use crate::policy::{PartId, Policy, PolicyTransaction};
 use crate::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
-use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId};
+use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
+use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::transaction::Transaction;
 
+mod layers;
 mod leaks;
+mod log;
 mod publish_interval;
 
 fn spec() -> EngineSpec {
@@ -46,9 +53,9 @@ fn insert(writer: &mut Writer, number: u32) -> Result<Version, UpdateError> {
 }
 
 /// The best rule, which every key of these tests matches.
-fn best<C: Replica + ?Sized>(reader: &mut Reader<C>, part: PartId) -> Option<u32> {
+fn best<R: RuleReplica>(reader: &mut Reader<R>, part: PartId) -> Option<u32> {
     let guard = reader.pin();
-    let part = Replica::part(&*guard, part);
+    let part = RuleReplica::part(&*guard, part);
     let key = vec![0; part.schema().key_words()];
     let winner = part.classify_one(&key, &mut Scratch::new());
     winner.rule().map(RuleId::get)
@@ -215,7 +222,7 @@ fn limits_hold_for_what_is_not_visible_yet() {
 fn a_limit_on_bytes_refuses_growth_and_never_what_was_accepted() {
     let (roomy, _) = build(0..300, &Limits::default());
     let limits = Limits {
-        bytes: roomy.held_bytes(PartId::FIRST),
+        bytes: roomy.with_accepted(|live, _| live.bytes()),
         ..Limits::default()
     };
     let (mut writer, table) = build(0..100, &limits);
@@ -532,20 +539,18 @@ fn a_policys_table_with(interval: Duration) {
                     (kind, number, rules.collect())
                 })
                 .collect();
-            let changes: Vec<PolicyChange<'_>> = wanted
-                .iter()
-                .map(|(kind, number, rules)| {
-                    let views = rules.iter().map(|rule| {
-                        let part = usize::from(rule.view().schema() == &schemas[1]);
-                        (PartId::from_index(part), rule.view())
-                    });
-                    match kind {
-                        0 => PolicyChange::Insert(views.collect()),
-                        1 => PolicyChange::Modify(views.collect()),
-                        _ => PolicyChange::Remove(RuleId::new(*number).unwrap()),
-                    }
-                })
-                .collect();
+            let mut changes = PolicyTransaction::new();
+            for (kind, number, rules) in &wanted {
+                let views = rules.iter().map(|rule| {
+                    let part = usize::from(rule.view().schema() == &schemas[1]);
+                    (PartId::from_index(part), rule.view())
+                });
+                match kind {
+                    0 => changes.insert(views),
+                    1 => changes.modify(views),
+                    _ => changes.remove(RuleId::new(*number).unwrap()),
+                };
+            }
             let before = writer.accepted();
             let checked = writer.check(&changes);
             let applied = match roll(2) {
@@ -572,6 +577,7 @@ fn a_policys_table_with(interval: Duration) {
             writer.rebuild(&mut NoProgress).unwrap();
         }
         writer.publish();
+        assert_eq!(table.reader().pin().len(), direct.rules());
         for (index, schema) in schemas.iter().enumerate() {
             let part = PartId::from_index(index);
             let mut reader = table.reader();
@@ -590,6 +596,6 @@ fn a_policys_table_with(interval: Duration) {
     );
 }
 
-fn first_version(reader: &mut Reader<PolicyClassifier>) -> Version {
+fn first_version(reader: &mut Reader<PolicyReplica>) -> Version {
     reader.pin().version()
 }

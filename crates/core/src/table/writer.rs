@@ -4,16 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::classifier::{Classifier, Limits, NoProgress, Progress};
-use crate::error::{BuildError, TryApplyError, UpdateError};
-use crate::policy::{PartId, PolicyClassifier};
-use crate::rule::RuleId;
-use crate::schema::Schema;
-use crate::transaction::{Change, Transaction};
+use crate::error::TryApplyError;
 
-use super::log::{Log, Operation, Overlay, Replica, dynamic};
+use super::handles::{Side, Table, Version};
+use super::log::Log;
 use super::publish_interval::PublishInterval;
-use super::{Side, Table, Version, left_right, sync};
+use super::replica::{Accepted, ChangeLog, Replica};
+use super::{left_right, sync};
+// The replica of a writer unless said otherwise; nothing here knows what it is.
+use super::EngineReplica;
 
 /// The most changes that are accepted and not yet visible when
 /// [`Writer::apply`] returns. Where there would be more, the writer waits for
@@ -31,41 +30,43 @@ pub const MAX_PENDING: usize = 65_536;
 const CATCH_UP_TIMES: usize = 3;
 const CATCH_UP_MORE: usize = 256;
 
-/// Changes a table's rules. A table has one writer.
+/// Makes a table's transactions. A table has one writer.
 ///
 /// Dropping it makes accepted changes visible if no reader is in the way; call
 /// [`publish`](Self::publish) before, to be sure. Readers go on with the last
 /// version that was visible.
-pub struct Writer<C: Replica + ?Sized = dyn Classifier> {
-    pub(super) sides: left_right::Writer<Side<C>>,
-    /// The parts' schemas.
-    pub(super) schemas: Vec<Arc<Schema>>,
-    pub(super) limits: Limits,
+pub struct Writer<R: Replica = EngineReplica> {
+    sides: left_right::Writer<Side<R>>,
     /// What the live side has and the standby lacks.
-    old: Log,
+    old: Log<R>,
     /// What was accepted and neither side has.
-    pub(super) new: Log,
-    /// Where rules stand after `new`, unless as in the live side.
-    overlay: Overlay,
+    new: Log<R>,
+    /// What the replica remembers of everything accepted.
+    state: R::Accepted,
     /// The newest version, all that was accepted.
     accepted: Version,
     /// The live side's version.
     visible: Version,
     /// How often the sides may swap.
     interval: PublishInterval,
-    /// Rules there are after everything accepted.
-    pub(super) rules: usize,
-    /// Memory for replaying.
-    memory: Transaction<'static>,
-    /// Set while an engine changes the standby; still set afterwards, it
-    /// panicked.
+    /// Set while a replica changes; still set afterwards, it panicked.
     poisoned: bool,
 }
 
-/// Changes a policy's rules beside readers.
-pub type PolicyWriter = Writer<PolicyClassifier>;
+impl<R: Replica> Writer<R> {
+    pub(super) fn new(sides: left_right::Writer<Side<R>>, state: R::Accepted) -> Writer<R> {
+        Writer {
+            sides,
+            old: Log::default(),
+            new: Log::default(),
+            state,
+            accepted: Version::default(),
+            visible: Version::default(),
+            interval: PublishInterval::default(),
+            poisoned: false,
+        }
+    }
 
-impl Writer {
     /// Accepts all of a transaction's changes, in order, or refuses all.
     /// Accepted changes are visible when the version returned is; that is at
     /// once unless a reader that pinned an older version is still there or the
@@ -75,18 +76,21 @@ impl Writer {
     /// Waits only when more than [`MAX_PENDING`] changes would stay invisible,
     /// for the readers that are in the way. If such a reader was leaked together
     /// with a guard ([`Reader::pin`](super::Reader::pin)), it waits for ever.
-    /// [`try_apply`](Self::try_apply) never waits.
+    /// [`try_apply`](Self::try_apply) never waits. In a policy, a change counts
+    /// once for each part where it does something.
     ///
     /// # Errors
-    /// [`UpdateError`] names the change that cannot be made and why; nothing is
-    /// changed then.
+    /// What cannot be made, and why; nothing is changed then. For rules it is an
+    /// [`UpdateError`](crate::UpdateError), which names the change. When a part
+    /// of a policy has no room left in bytes, that is the first change that
+    /// gives this part a rule.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
-    pub fn apply(&mut self, transaction: &Transaction<'_>) -> Result<Version, UpdateError> {
+    pub fn apply(&mut self, transaction: R::Transaction<'_>) -> Result<Version, R::Refusal> {
         self.refuse_poisoned();
-        self.check(transaction)?;
-        Ok(self.accept_checked(transaction))
+        self.count(transaction)?;
+        Ok(self.accept(transaction))
     }
 
     /// As [`apply`](Self::apply), but where that would wait this changes nothing
@@ -99,67 +103,53 @@ impl Writer {
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
-    pub fn try_apply(&mut self, transaction: &Transaction<'_>) -> Result<Version, TryApplyError> {
+    pub fn try_apply(
+        &mut self,
+        transaction: R::Transaction<'_>,
+    ) -> Result<Version, TryApplyError<R::Refusal>> {
         self.refuse_poisoned();
-        self.check(transaction)?;
-        self.check_room(transaction.changes().len())?;
-        Ok(self.accept_checked(transaction))
-    }
-
-    /// Accepts a transaction that was checked.
-    fn accept_checked(&mut self, transaction: &Transaction<'_>) -> Version {
-        for change in transaction.changes() {
-            match change {
-                Change::Insert(_) => self.rules += 1,
-                Change::Remove(_) => self.rules -= 1,
-                Change::Modify(_) => {}
-            }
+        let counted = self.count(transaction);
+        let changes = counted.map_err(TryApplyError::Refused)?;
+        // A standby that is free stays so until this writer swaps.
+        let pending = self.pending();
+        if pending.saturating_add(changes) > MAX_PENDING && !self.sides.standby_is_free() {
+            return Err(TryApplyError::WouldWait {
+                pending,
+                changes,
+                limit: MAX_PENDING,
+            });
         }
-        let changes = transaction.changes().iter();
-        self.accept(changes.map(|change| (PartId::FIRST, change)))
+        Ok(self.accept(transaction))
     }
 
     /// Says whether [`apply`](Self::apply) would accept the transaction.
     ///
     /// # Errors
     /// The same as [`apply`](Self::apply).
-    pub fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {
-        let (engine, capacity) = self.with_live(|live| {
-            let live = dynamic(live, PartId::FIRST);
-            (live.engine(), live.capacity())
-        });
-        let checked = transaction.validate(
-            &self.schemas[0],
-            &self.limits.within(capacity),
-            self.rules,
-            || self.held_bytes(PartId::FIRST),
-            |id| self.contains(id),
-        );
-        checked.map_err(|error| error.within(&self.limits, engine))
+    pub fn check(&mut self, transaction: R::Transaction<'_>) -> Result<(), R::Refusal> {
+        self.count(transaction).map(drop)
     }
-}
 
-impl<C: Replica + ?Sized> Writer<C> {
-    pub(super) fn new(
-        sides: left_right::Writer<Side<C>>,
-        schemas: Vec<Arc<Schema>>,
-        rules: usize,
-        limits: &Limits,
-    ) -> Writer<C> {
-        Writer {
-            sides,
-            schemas,
-            limits: *limits,
-            old: Log::default(),
-            new: Log::default(),
-            overlay: Overlay::default(),
-            accepted: Version::default(),
-            visible: Version::default(),
-            interval: PublishInterval::default(),
-            rules,
-            memory: Transaction::new(),
-            poisoned: false,
+    /// Checks a transaction and counts its changes.
+    fn count(&mut self, transaction: R::Transaction<'_>) -> Result<usize, R::Refusal> {
+        let (sides, state) = (&self.sides, &mut self.state);
+        sides.with_live(|side| state.check(&side.replica, transaction))
+    }
+
+    /// Accepts a transaction that was checked.
+    fn accept(&mut self, transaction: R::Transaction<'_>) -> Version {
+        let from = self.pending();
+        self.poisoned = true;
+        self.state.accept(transaction, self.new.changes_mut());
+        self.poisoned = false;
+        self.accepted = self.accepted.next();
+        if !self.proceed(self.pending() - from) {
+            self.state.deferred(self.new.changes(), from);
+            if self.pending() > MAX_PENDING {
+                self.publish();
+            }
         }
+        self.accepted
     }
 
     /// Makes everything accepted visible to whoever pins once this returns;
@@ -234,8 +224,8 @@ impl<C: Replica + ?Sized> Writer<C> {
     /// [`publish`](Self::publish) before. The first change after a quiet time
     /// does not wait, since the interval is over by then.
     /// [`publish`](Self::publish), [`try_publish`](Self::try_publish),
-    /// [`synchronize`](Self::synchronize) and [`rebuild`](Self::rebuild) ignore
-    /// the interval. So does [`apply`](Self::apply) where more than
+    /// [`synchronize`](Self::synchronize) and
+    /// [`on_both_sides`](Self::on_both_sides) (`rebuild`) ignore the interval. So does [`apply`](Self::apply) where more than
     /// [`MAX_PENDING`] changes would wait.
     ///
     /// The work is spread over the calls made meanwhile: until twice the
@@ -281,7 +271,7 @@ impl<C: Replica + ?Sized> Writer<C> {
     /// Replays on the standby after a call that brought that many changes, or
     /// steps of other work, and publishes if it is time. Says whether everything
     /// accepted is visible. Waits for nobody.
-    pub(super) fn proceed(&mut self, brought: usize) -> bool {
+    fn proceed(&mut self, brought: usize) -> bool {
         if self.interval.get().is_zero() {
             return self.try_publish();
         }
@@ -305,7 +295,7 @@ impl<C: Replica + ?Sized> Writer<C> {
 
     /// Whether everything accepted is visible and begun.
     fn is_published(&self) -> bool {
-        self.visible == self.accepted && !self.new.has_operations()
+        self.visible == self.accepted && !self.new.has_work()
     }
 
     /// Replays on the standby, which must be free, as much of what it lacks as
@@ -314,13 +304,11 @@ impl<C: Replica + ?Sized> Writer<C> {
         if self.old.is_done() && self.new.is_done() {
             return true;
         }
-        let (schemas, memory) = (&self.schemas, &mut self.memory);
         let logs = [&mut self.old, &mut self.new];
         self.poisoned = true;
         let replayed = self.sides.with_standby(|side| {
             for log in logs {
-                log.replay(side, schemas, memory, &mut budget, &mut NoProgress)
-                    .expect("only an observer stops an operation");
+                log.replay(&mut side.replica, &mut budget);
             }
         });
         self.poisoned = false;
@@ -339,61 +327,88 @@ impl<C: Replica + ?Sized> Writer<C> {
         self.visible
     }
 
-    /// Publishes, then reorganises both sides for faster lookups, one after the
-    /// other, without changing any answer or the version. Readers go on
-    /// meanwhile, and gain as soon as the first side is done. Waits for readers
-    /// of older versions.
+    /// Publishes, then has both sides do the same work, one after the other,
+    /// without a new version: it must not change any answer. Readers go on
+    /// meanwhile. Waits for readers of older versions. [`operate`](Self::operate)
+    /// is for work that need not be waited for.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop. Stopped in the
-    /// second half, one side is reorganised and the other is not, which costs
-    /// speed and nothing else.
+    /// The first error of `work`. Where that is the second side's, the first has
+    /// done the work and is live.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
-    pub fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<Version, BuildError> {
+    pub fn on_both_sides<E>(
+        &mut self,
+        mut work: impl FnMut(&mut R) -> Result<(), E>,
+    ) -> Result<Version, E> {
         self.publish();
-        self.settle(progress)?;
-        self.poisoned = true;
-        let rebuilt = self
-            .sides
-            .with_standby(|side| side.classifier.rebuild(progress));
-        self.poisoned = false;
-        rebuilt.expect(FREE)?;
-        // Now the side that was live owes it.
-        self.new.push_operation(Operation::Rebuild);
+        self.work_on_standby(&mut work)?;
         self.swap();
-        self.settle(progress)?;
+        self.work_on_standby(&mut work)?;
         Ok(self.visible)
     }
 
-    /// Brings the standby up to the live side, so that nothing is logged.
-    /// Nothing may be pending. When an operation is stopped there, that side
-    /// goes without.
-    fn settle(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+    /// Waits for the standby, brings it up to the live side, so that nothing is
+    /// logged, and works on it. Nothing may be pending.
+    fn work_on_standby<E>(
+        &mut self,
+        work: &mut impl FnMut(&mut R) -> Result<(), E>,
+    ) -> Result<(), E> {
         self.wait_for_standby();
-        let (schemas, memory, old) = (&self.schemas, &mut self.memory, &mut self.old);
-        self.poisoned = true;
-        let replayed = self.sides.with_standby(|side| {
-            let mut budget = usize::MAX;
-            old.replay(side, schemas, memory, &mut budget, progress)
-        });
-        self.poisoned = false;
+        self.catch_up(usize::MAX);
         self.old.clear(MAX_PENDING);
-        replayed.expect(FREE)
+        self.poisoned = true;
+        let done = self.sides.with_standby(|side| work(&mut side.replica));
+        self.poisoned = false;
+        done.expect(FREE)
+    }
+
+    /// Has both sides do an operation after everything accepted, at the same
+    /// place among the changes. Makes no version and waits for nobody.
+    ///
+    /// # Panics
+    /// When the table is [poisoned](Self::is_poisoned).
+    pub fn operate(&mut self, operation: R::Operation) {
+        self.refuse_poisoned();
+        self.new.push_operation(operation);
+        self.proceed(1);
+    }
+
+    /// For times without changes: makes up to `steps` steps of work that an
+    /// operation has begun, such as adopting plans, each about the work of a
+    /// change, on the side that nobody reads. That side then becomes the live
+    /// one, at the end of the [publish interval](Self::set_publish_interval) if
+    /// there is one. Does nothing while a reader is in the way. Says whether
+    /// there is more to do; a thread that holds a guard must not wait for that.
+    ///
+    /// # Panics
+    /// When the table is [poisoned](Self::is_poisoned).
+    pub fn maintain(&mut self, steps: usize) -> bool {
+        self.refuse_poisoned();
+        if !self.is_unfinished() {
+            return false;
+        }
+        if self.sides.standby_is_free() {
+            self.new.push_steps(steps);
+            self.proceed(steps);
+        }
+        self.is_unfinished()
+    }
+
+    /// Whether there is anything to do for [`maintain`](Self::maintain).
+    fn is_unfinished(&self) -> bool {
+        self.new.has_work() || self.with_accepted(|live, _| live.is_unfinished())
     }
 
     /// The standby has everything: makes it live. What is in `new` is what the
     /// side that was live lacks.
     fn swap(&mut self) {
-        let (rules, version) = (self.rules, self.accepted);
-        let named = self.sides.with_standby(|side| {
-            side.classifier.set_rules(rules);
-            side.version = version;
-        });
+        let version = self.accepted;
+        let named = self.sides.with_standby(|side| side.version = version);
         named.expect(FREE);
         self.sides.swap();
-        self.overlay.forget(&self.new);
+        self.state.published(self.new.changes());
         self.old.clear(MAX_PENDING);
         std::mem::swap(&mut self.old, &mut self.new);
         self.old.rewind();
@@ -411,71 +426,11 @@ impl<C: Replica + ?Sized> Writer<C> {
         }
     }
 
-    /// Whether that many changes more can be accepted without waiting.
-    ///
-    /// # Errors
-    /// [`TryApplyError::WouldWait`] when they cannot.
-    pub(super) fn check_room(&mut self, changes: usize) -> Result<(), TryApplyError> {
-        let pending = self.new.len();
-        // A standby that is free stays so until this writer swaps.
-        if pending.saturating_add(changes) <= MAX_PENDING || self.sides.standby_is_free() {
-            return Ok(());
-        }
-        Err(TryApplyError::WouldWait {
-            pending,
-            changes,
-            limit: MAX_PENDING,
-        })
-    }
-
-    /// Takes the changes of one transaction in, which were checked.
-    pub(super) fn accept<'c>(
-        &mut self,
-        changes: impl Iterator<Item = (PartId, &'c Change<'c>)>,
-    ) -> Version {
-        let from = self.new.len();
-        for (part, change) in changes {
-            self.new.push(part, change);
-        }
-        self.accepted = self.accepted.next();
-        if !self.proceed(self.new.len() - from) {
-            self.overlay.record(&self.new, from);
-            if self.new.len() > MAX_PENDING {
-                self.publish();
-            }
-        }
-        self.accepted
-    }
-
-    /// Whether a rule has that id, by everything accepted.
-    #[must_use]
-    pub fn contains(&self, id: RuleId) -> bool {
-        self.standing(id) != 0
-    }
-
-    /// The parts where a rule stands, by everything accepted: a bit for each.
-    pub(super) fn standing(&self, id: RuleId) -> u8 {
-        let pending = self.overlay.get(id);
-        pending.unwrap_or_else(|| {
-            self.sides
-                .with_live(|side| standing(&*side.classifier, self.schemas.len(), id))
-        })
-    }
-
-    /// Reads the live side.
-    pub(super) fn with_live<R>(&self, read: impl FnOnce(&C) -> R) -> R {
-        self.sides.with_live(|side| read(&side.classifier))
-    }
-
-    /// Bytes that a part of the live side holds; what is pending is not in yet.
-    pub(super) fn held_bytes(&self, part: PartId) -> usize {
-        self.sides.with_live(|side| side.part_bytes(part))
-    }
-
-    /// The number of rules, by everything accepted.
-    #[must_use]
-    pub fn rules(&self) -> usize {
-        self.rules
+    /// Reads what was accepted: the live side, and what the replica remembers of
+    /// everything that is not visible yet.
+    pub fn with_accepted<T>(&self, read: impl FnOnce(&R, &R::Accepted) -> T) -> T {
+        let state = &self.state;
+        self.sides.with_live(|side| read(&side.replica, state))
     }
 
     /// The newest version, with everything accepted.
@@ -494,51 +449,43 @@ impl<C: Replica + ?Sized> Writer<C> {
     /// between calls.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.new.len()
+        self.new.changes().len()
     }
 
     /// Bytes of everything that the writer keeps beside the two sides
     /// ([`Guard::bytes`](super::Guard::bytes) has those).
     #[must_use]
     pub fn log_bytes(&self) -> usize {
-        self.old.bytes() + self.new.bytes() + self.overlay.bytes()
+        self.old.bytes() + self.new.bytes() + self.state.bytes()
     }
 
     /// Where readers come from.
     #[must_use]
-    pub fn table(&self) -> Table<C> {
+    pub fn table(&self) -> Table<R> {
         Table {
             sides: Arc::clone(self.sides.sides()),
         }
     }
 
-    /// Whether an engine panicked while it was changed. Readers then go on with
-    /// the last visible version, which is unharmed; the writer can do nothing
+    /// Whether a replica, such as one of an engine, panicked while it was changed.
+    /// Readers then go on with the last visible version, which is unharmed; the writer can do nothing
     /// more, and its calls panic.
     #[must_use]
     pub fn is_poisoned(&self) -> bool {
         self.poisoned
     }
 
-    pub(super) fn refuse_poisoned(&self) {
+    fn refuse_poisoned(&self) {
         assert!(
             !self.poisoned,
-            "the table is poisoned: its engine panicked during an earlier update"
+            "the table is poisoned: what it holds panicked during an earlier update"
         );
     }
 }
 
 const FREE: &str = "the standby stays free until the next swap";
 
-/// The parts of a replica where a rule stands: a bit for each.
-fn standing<C: Replica + ?Sized>(replica: &C, parts: usize, id: RuleId) -> u8 {
-    (0..parts).fold(0, |bits, index| {
-        let part = dynamic(replica, PartId::from_index(index));
-        bits | (u8::from(part.contains(id)) << index)
-    })
-}
-
-impl<C: Replica + ?Sized> Drop for Writer<C> {
+impl<R: Replica> Drop for Writer<R> {
     fn drop(&mut self) {
         // A panic that is under way may come from anywhere in here.
         if !self.poisoned && !std::thread::panicking() {
@@ -547,13 +494,12 @@ impl<C: Replica + ?Sized> Drop for Writer<C> {
     }
 }
 
-impl<C: Replica + ?Sized> fmt::Debug for Writer<C> {
+impl<R: Replica> fmt::Debug for Writer<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer")
             .field("accepted", &self.accepted)
             .field("visible", &self.visible)
             .field("pending", &self.pending())
-            .field("rules", &self.rules)
             .field("poisoned", &self.poisoned)
             .finish_non_exhaustive()
     }

@@ -1,36 +1,18 @@
-//! The two kinds of live table, driven the same way: that of a classifier, and
-//! that of a policy with several parts, where a change is a list of rules.
+//! The two kinds of live table, driven the same way: that of one engine, and that
+//! of a policy with several parts, where a rule has a form for each.
 
-use classyard::policy::{PartId, PolicyChange};
-use classyard::table::Replica;
+use classyard::policy::PartId;
+use classyard::table::{EngineReplica, PolicyReplica, RuleReplica};
 use classyard::{
-    BuildError, Classifier, EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTable,
+    BuildError, EngineSpec, Limits, NoProgress, Policy, PolicyTable, PolicyTransaction,
     PolicyWriter, Table, Transaction, UpdateError, Version, Writer,
 };
 
 use super::churn::{Form, Forms, Kind, Step};
 
-/// What is on a side of a table.
-pub(super) trait Side: Replica {
-    /// The classifier of one part.
-    fn classifier(&self, part: PartId) -> &dyn Classifier;
-}
-
-impl Side for dyn Classifier {
-    fn classifier(&self, _: PartId) -> &dyn Classifier {
-        self
-    }
-}
-
-impl Side for PolicyClassifier {
-    fn classifier(&self, part: PartId) -> &dyn Classifier {
-        self.part(part)
-    }
-}
-
 /// A table with its writer, and the transaction that it makes next.
 pub(super) trait Live: Send {
-    type Side: Side + ?Sized;
+    type Side: RuleReplica;
 
     /// The writer.
     fn writer(&mut self) -> &mut Writer<Self::Side>;
@@ -68,7 +50,7 @@ impl<'a> Single<'a> {
 }
 
 impl Live for Single<'_> {
-    type Side = dyn Classifier;
+    type Side = EngineReplica;
 
     fn writer(&mut self) -> &mut Writer {
         &mut self.writer
@@ -98,7 +80,7 @@ impl Live for Single<'_> {
 pub(super) struct Several<'a> {
     writer: PolicyWriter,
     forms: &'a Forms<'a>,
-    changes: Vec<PolicyChange<'a>>,
+    transaction: PolicyTransaction<'a>,
 }
 
 impl<'a> Several<'a> {
@@ -113,32 +95,33 @@ impl<'a> Several<'a> {
         let several = Several {
             writer,
             forms,
-            changes: Vec::new(),
+            transaction: PolicyTransaction::new(),
         };
         Ok((several, table))
     }
 }
 
 impl Live for Several<'_> {
-    type Side = PolicyClassifier;
+    type Side = PolicyReplica;
 
     fn writer(&mut self) -> &mut PolicyWriter {
         &mut self.writer
     }
 
     fn prepare(&mut self, steps: impl Iterator<Item = Step>) {
-        self.changes.clear();
+        self.transaction.clear();
         let forms = self.forms;
-        let rule = |id, form: Form| forms.all(form).rule(id).collect();
-        self.changes
-            .extend(steps.map(|Step { kind, id, form }| match kind {
-                Kind::Insert => PolicyChange::Insert(rule(id, form)),
-                Kind::Remove => PolicyChange::Remove(id),
-                Kind::Modify => PolicyChange::Modify(rule(id, form)),
-            }));
+        let rule = |id, form: Form| forms.all(form).rule(id);
+        for Step { kind, id, form } in steps {
+            match kind {
+                Kind::Insert => self.transaction.insert(rule(id, form)),
+                Kind::Remove => self.transaction.remove(id),
+                Kind::Modify => self.transaction.modify(rule(id, form)),
+            };
+        }
     }
 
     fn apply(&mut self) -> Result<Version, UpdateError> {
-        self.writer.apply(&self.changes)
+        self.writer.apply(&self.transaction)
     }
 }

@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use classyard::policy::PartId;
-use classyard::table::MAX_PENDING;
+use classyard::table::{MAX_PENDING, RuleReplica};
 use classyard::{BATCH, KeySlice, PolicyTrace, Reader, Scratch, Table, Version, Winner};
 
 use super::super::latency::Durations;
 use super::super::measure::{as_rate, thread_cpu_time};
 use super::churn::Churn;
-use super::live::{Live, Side};
+use super::live::Live;
 use super::processors::{Pair, stay_on};
 
 /// Batches whose answers are kept in each run.
@@ -152,7 +152,7 @@ pub(super) fn run<L: Live>(
     })
 }
 
-fn read<S: Side + ?Sized>(
+fn read<S: RuleReplica>(
     table: &Table<S>,
     trace: &PolicyTrace,
     pace: Pace,
@@ -245,20 +245,20 @@ fn blank(batches: &[Batch<'_>]) -> Vec<Kept> {
 }
 
 /// A reader and what it needs for a batch.
-struct Looker<S: Side + ?Sized> {
+struct Looker<S: RuleReplica> {
     reader: Reader<S>,
     scratch: Scratch,
     winners: Vec<Winner>,
 }
 
-impl<S: Side + ?Sized> Looker<S> {
+impl<S: RuleReplica> Looker<S> {
     /// Looks a batch up under a pin of its own.
     #[inline]
     fn look(&mut self, batch: &Batch<'_>) -> Version {
         let winners = &mut self.winners[..batch.keys.len()];
         winners.fill(Winner::MISS);
         let guard = self.reader.pin();
-        let classifier = guard.classifier(batch.part);
+        let classifier = guard.part(batch.part);
         classifier.classify_batch(batch.keys, winners, &mut self.scratch);
         guard.version()
     }

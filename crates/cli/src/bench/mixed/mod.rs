@@ -12,6 +12,7 @@
 
 use std::time::Duration;
 
+use classyard::table::RuleReplica;
 use classyard::{
     BATCH, BuildError, EngineSpec, Policy, PolicyTrace, Progress, Reader, Scratch, Table, Version,
     Winner,
@@ -32,7 +33,7 @@ use super::latency::Durations;
 use super::measure::Spread;
 use super::verify;
 use churn::{Churn, Forms};
-use live::{Live, Several, Side, Single};
+use live::{Live, Several, Single};
 use load::{Kept, Pace, Read, Written};
 
 /// Transactions per second that a writer makes by default, at most: faster ones
@@ -253,7 +254,7 @@ impl Bench<'_> {
     }
 
     /// How many of the table's answers are wrong after so many steps.
-    fn check_last<S: Side + ?Sized>(&self, reader: &mut Reader<S>, steps: usize) -> usize {
+    fn check_last<S: RuleReplica>(&self, reader: &mut Reader<S>, steps: usize) -> usize {
         let rules = self.rules_after(steps);
         let guard = reader.pin();
         let mut scratch = Scratch::new();
@@ -261,7 +262,7 @@ impl Bench<'_> {
         for (part, keys) in self.trace.parts() {
             let mut winners = vec![Winner::MISS; keys.len()];
             for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
-                let classifier = guard.classifier(part);
+                let classifier = guard.part(part);
                 classifier.classify_batch(keys, winners, &mut scratch);
             }
             rows.push(winners);
@@ -273,7 +274,7 @@ impl Bench<'_> {
         });
         let winners: Vec<Winner> = winners.collect();
         let wrong = verify::wrong_answers(&rules, self.trace, &[&winners], None, COMPARISONS);
-        let part = |part| guard.classifier(part);
+        let part = |part| guard.part(part);
         wrong[0] + verify::contradictions(part, self.trace, &winners, verify::SINGLES, &mut scratch)
     }
 }

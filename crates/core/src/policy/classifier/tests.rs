@@ -3,7 +3,8 @@ use std::sync::Arc;
 
 use super::*;
 use crate::classifier::NoProgress;
-use crate::rule::{ActionId, FieldMatch, Priority, Rule};
+use crate::error::PartError;
+use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleRef};
 use crate::schema::Schema;
 
 /// Rules to choose changes from: id and priority 0 to 5, each in both forms.
@@ -138,14 +139,14 @@ fn lists_of_changes_are_made_in_all_parts_or_in_none() {
                     parts: 1 + numbers.below(3),
                 })
                 .collect();
-            let changes: Vec<PolicyChange<'_>> = wanted
-                .iter()
-                .map(|w| match w.operation {
-                    0 => PolicyChange::Insert(pool.views(w.rule, w.parts)),
-                    1 => PolicyChange::Remove(pool.v4[w.rule].view().id()),
-                    _ => PolicyChange::Modify(pool.views(w.rule, w.parts)),
-                })
-                .collect();
+            let mut changes = PolicyTransaction::new();
+            for w in &wanted {
+                match w.operation {
+                    0 => changes.insert(pool.views(w.rule, w.parts)),
+                    1 => changes.remove(pool.v4[w.rule].view().id()),
+                    _ => changes.modify(pool.views(w.rule, w.parts)),
+                };
+            }
             let expected = expect(&mut model, &wanted, limits.rules);
             assert_eq!(classifier.apply(&changes), expected, "{spec}: {wanted:?}");
             refused += usize::from(expected.is_err());
@@ -183,11 +184,11 @@ fn errors_count_changes_in_the_callers_list() {
         .build(&linear, &limits, &mut NoProgress)
         .unwrap();
     // The wrong rule is the IPv6 part's first change, and the list's third.
-    let changes = [
-        PolicyChange::Insert(pool.views(0, 1)),
-        PolicyChange::Insert(pool.views(1, 1)),
-        PolicyChange::Insert(vec![(PartId::from_index(1), pool.v4[2].view())]),
-    ];
+    let mut changes = PolicyTransaction::new();
+    changes
+        .insert(pool.views(0, 1))
+        .insert(pool.views(1, 1))
+        .insert([(PartId::from_index(1), pool.v4[2].view())]);
     let error = classifier.apply(&changes).unwrap_err();
     assert!(matches!(error, UpdateError::WrongSchema { .. }), "{error}");
     assert_eq!(error.change(), 2);
@@ -233,11 +234,11 @@ fn a_part_without_room_refuses_for_the_whole_policy() {
             })
             .collect();
         let refused = more.iter().find_map(|rule| {
-            let changes = [
-                PolicyChange::Insert(pool.views(0, 1)),
-                PolicyChange::Remove(pool.v4[0].view().id()),
-                PolicyChange::Insert(vec![(PartId::from_index(1), rule.view())]),
-            ];
+            let mut changes = PolicyTransaction::new();
+            changes
+                .insert(pool.views(0, 1))
+                .remove(pool.v4[0].view().id())
+                .insert([(PartId::from_index(1), rule.view())]);
             classifier.apply(&changes).err()
         });
         let refused = refused.unwrap_or_else(|| panic!("{spec} never has enough"));
@@ -249,7 +250,9 @@ fn a_part_without_room_refuses_for_the_whole_policy() {
         assert_eq!(first.rules, 0, "{spec}");
         // What does not grow goes through.
         let id = RuleId::new(100).unwrap();
-        classifier.apply(&[PolicyChange::Remove(id)]).unwrap();
+        classifier
+            .apply(PolicyTransaction::new().remove(id))
+            .unwrap();
     }
 }
 
@@ -296,23 +299,24 @@ fn changes_for_impossible_parts_are_refused() {
         let built =
             crate::table::PolicyTable::build_policy(&policy, &spec, &limits, &mut NoProgress);
         let (mut writer, _table) = built.unwrap();
-        let held = PolicyChange::Insert(pool.views(5, 3));
-        classifier.apply(std::slice::from_ref(&held)).unwrap();
-        writer.apply(&[held]).unwrap();
+        let mut held = PolicyTransaction::new();
+        held.insert(pool.views(5, 3));
+        classifier.apply(&held).unwrap();
+        writer.apply(&held).unwrap();
         let before = winners(&classifier);
         let version = writer.accepted();
         for (views, error) in &wrong {
-            for change in [
-                PolicyChange::Insert(views.clone()),
-                PolicyChange::Modify(views.clone()),
-            ] {
+            for inserts in [true, false] {
                 // In the middle of good changes, and where a removal comes first.
-                let changes = [
-                    PolicyChange::Insert(pool.views(0, 3)),
-                    PolicyChange::Remove(pool.v4[5].view().id()),
-                    change,
-                    PolicyChange::Insert(pool.views(2, 1)),
-                ];
+                let mut changes = PolicyTransaction::new();
+                changes
+                    .insert(pool.views(0, 3))
+                    .remove(pool.v4[5].view().id());
+                match inserts {
+                    true => changes.insert(views.iter().copied()),
+                    false => changes.modify(views.iter().copied()),
+                };
+                changes.insert(pool.views(2, 1));
                 let expected = Err(UpdateError::Parts {
                     change: 2,
                     error: error.clone(),
@@ -325,11 +329,9 @@ fn changes_for_impossible_parts_are_refused() {
         assert_eq!(winners(&classifier), before, "{spec}");
         assert_eq!((classifier.rules(), writer.rules()), (1, 1), "{spec}");
         assert_eq!(writer.accepted(), version, "{spec}");
-        classifier
-            .apply(&[PolicyChange::Insert(pool.views(1, 3))])
-            .unwrap();
-        writer
-            .apply(&[PolicyChange::Insert(pool.views(1, 3))])
-            .unwrap();
+        let mut good = PolicyTransaction::new();
+        good.insert(pool.views(1, 3));
+        classifier.apply(&good).unwrap();
+        writer.apply(&good).unwrap();
     }
 }

@@ -3,12 +3,12 @@
 use super::*;
 
 /// Leaks a guard of a reader; the reader stays in the way.
-fn leak<C: Replica + ?Sized>(reader: &mut Reader<C>) {
+fn leak<R: Replica>(reader: &mut Reader<R>) {
     std::mem::forget(reader.pin());
 }
 
 /// What a writer says about itself.
-fn state<C: Replica + ?Sized>(writer: &Writer<C>) -> (Version, Version, usize, usize, usize) {
+fn state<R: RuleReplica>(writer: &Writer<R>) -> (Version, Version, usize, usize, usize) {
     (
         writer.accepted(),
         writer.visible(),
@@ -167,24 +167,29 @@ fn a_policys_writer_says_so_as_well() {
     let rules = schemas.each_ref().map(|schema| rule_of(schema, 5, 5));
     let views = || {
         let rules = rules.iter().enumerate();
-        let views = rules.map(|(part, rule)| (PartId::from_index(part), rule.view()));
-        views.collect()
+        rules.map(|(part, rule)| (PartId::from_index(part), rule.view()))
     };
+    let mut insert = PolicyTransaction::new();
+    insert.insert(views());
     let limits = Limits::default();
     let policy = Policy::dual_stack();
     let (mut writer, table) =
         PolicyTable::build_policy(&policy, &spec(), &limits, &mut NoProgress).unwrap();
     let (mut leaked, mut reader) = (table.reader(), table.reader());
     leak(&mut leaked);
-    let inserted = writer.try_apply(&[PolicyChange::Insert(views())]);
+    let inserted = writer.try_apply(&insert);
     assert_eq!(inserted, Ok(writer.visible()));
-    let modify: Vec<_> = (0..1024).map(|_| PolicyChange::Modify(views())).collect();
+    let mut modify = PolicyTransaction::new();
+    for _ in 0..1024 {
+        modify.modify(views());
+    }
     for _ in 0..MAX_PENDING / 2048 {
         writer.try_apply(&modify).unwrap();
     }
     assert_eq!(writer.pending(), MAX_PENDING);
     let before = state(&writer);
-    let remove = [PolicyChange::Remove(RuleId::new(5).unwrap())];
+    let mut remove = PolicyTransaction::new();
+    remove.remove(RuleId::new(5).unwrap());
     assert_eq!(
         writer.try_apply(&remove),
         Err(TryApplyError::WouldWait {
@@ -193,7 +198,6 @@ fn a_policys_writer_says_so_as_well() {
             limit: MAX_PENDING,
         })
     );
-    let insert = [PolicyChange::Insert(views())];
     assert!(matches!(
         writer.try_apply(&insert),
         Err(TryApplyError::Refused(UpdateError::DuplicateId { .. }))

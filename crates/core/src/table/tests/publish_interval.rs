@@ -2,8 +2,6 @@
 //! is spread over that time.
 
 use super::*;
-use crate::table::log::{Log, Operation};
-use crate::transaction::Change;
 
 const INTERVAL: Duration = Duration::from_millis(10);
 
@@ -15,12 +13,12 @@ struct Clock(Duration);
 
 impl Clock {
     /// A clock for a writer, which gets a publish interval.
-    fn of<C: Replica + ?Sized>(writer: &mut Writer<C>, interval: Duration) -> Clock {
+    fn of<R: Replica>(writer: &mut Writer<R>, interval: Duration) -> Clock {
         writer.set_publish_interval(interval);
         Clock(Duration::ZERO)
     }
 
-    fn pass<C: Replica + ?Sized>(&mut self, writer: &mut Writer<C>, time: Duration) {
+    fn pass<R: Replica>(&mut self, writer: &mut Writer<R>, time: Duration) {
         self.0 += time;
         writer.set_now(self.0);
     }
@@ -35,11 +33,6 @@ fn telling() -> (Writer, Table, Arc<Mutex<Vec<Told>>>) {
     let (writer, table) =
         Table::from_pair(Box::new(left), Box::new(right), &rules(0..0), &limits).unwrap();
     (writer, table, told)
-}
-
-/// A side with an engine that has no rules yet.
-fn side_of(engine: Fragile) -> Side<dyn Classifier> {
-    Side::new(Box::new(engine), std::iter::once(&rules(0..0)))
 }
 
 /// How much was told since the last time.
@@ -344,137 +337,7 @@ fn maintaining_respects_the_interval() {
     assert_eq!(writer.pending(), 5);
 }
 
-/// However much of a log is replayed at a time, it is all of it, in order.
-#[test]
-fn logs_replayed_in_pieces_are_replayed_in_order() {
-    for budget in [1, 2, 3, 5, 8, 100] {
-        let mut log = Log::default();
-        let schemas = [Schema::ipv4_5tuple()];
-        let mut memory = Transaction::new();
-        let mut engine = Fragile::new(true);
-        engine.steps = usize::MAX;
-        let told = Arc::clone(&engine.told);
-        let mut side = side_of(engine);
-        let mut replay = |log: &mut Log, mut budget: usize| {
-            let before = budget;
-            log.replay(
-                &mut side,
-                &schemas,
-                &mut memory,
-                &mut budget,
-                &mut NoProgress,
-            )
-            .unwrap();
-            before - budget
-        };
-        let change = |log: &mut Log, numbers: std::ops::Range<u32>| {
-            for number in numbers {
-                log.push(PartId::FIRST, &Change::Insert(rule(number).view()));
-            }
-        };
-        assert!(log.is_done());
-        change(&mut log, 100..104);
-        log.push_operation(Operation::Maintain(7));
-        change(&mut log, 104..106);
-        log.push_operation(Operation::Rebuild);
-        log.push_operation(Operation::Maintain(2));
-        replay(&mut log, budget);
-        // Added to steps that are made, half made or not begun.
-        log.push_operation(Operation::Maintain(4));
-        change(&mut log, 106..107);
-        let mut used = budget.min(16);
-        let whole = 7 + 7 + 1 + 6;
-        while !log.is_done() {
-            let now = replay(&mut log, budget);
-            assert!(now > 0 && now <= budget);
-            used += now;
-        }
-        assert_eq!(used, whole);
-        assert_eq!(replay(&mut log, 10), 0);
-        let mut expected: Vec<Told> = (100..104).map(Told::Change).collect();
-        expected.push(Told::Maintain(7));
-        expected.extend((104..106).map(Told::Change));
-        expected.extend([Told::Rebuild, Told::Maintain(6), Told::Change(106)]);
-        let joined = |told: Vec<Told>| {
-            let mut all: Vec<Told> = Vec::new();
-            for told in told {
-                match (all.last_mut(), told) {
-                    (Some(Told::Maintain(steps)), Told::Maintain(more)) => *steps += more,
-                    _ => all.push(told),
-                }
-            }
-            all
-        };
-        let take = || joined(std::mem::take(&mut *told.lock().unwrap()));
-        assert_eq!(take(), expected, "{budget} at a time");
-        // The other side begins at the beginning.
-        log.rewind();
-        assert!(!log.is_done());
-        replay(&mut log, usize::MAX);
-        assert_eq!(take(), expected);
-    }
-}
-
-/// Plans that one side has begun to adopt are replaced by newer ones; it adopts
-/// those as well and does nothing else twice or not at all. The other side
-/// adopts the last.
-#[test]
-fn a_newer_plan_takes_the_place_of_one_that_is_begun() {
-    let engine = EngineSpec::parse("forest").unwrap();
-    let built = engine.build(&rules(0..3), &Limits::default(), &mut NoProgress);
-    let built = built.unwrap();
-    let forest = built.dynamic().unwrap().reoptimise().unwrap();
-    let plan = forest.snapshot().compute(&mut NoProgress);
-    let plan = plan.unwrap().unwrap();
-    let adopt = || Operation::Adopt(PartId::FIRST, plan.clone());
-    for first in 0..=7 {
-        let mut log = Log::default();
-        let schemas = [Schema::ipv4_5tuple()];
-        let mut memory = Transaction::new();
-        let mut engine = Fragile::new(true);
-        engine.steps = 100;
-        let told = Arc::clone(&engine.told);
-        let mut side = side_of(engine);
-        let mut replay = |log: &mut Log, mut budget: usize| {
-            log.replay(
-                &mut side,
-                &schemas,
-                &mut memory,
-                &mut budget,
-                &mut NoProgress,
-            )
-            .unwrap();
-            std::mem::take(&mut *told.lock().unwrap())
-        };
-        let insert = |log: &mut Log, number| {
-            log.push(PartId::FIRST, &Change::Insert(rule(number).view()));
-        };
-        insert(&mut log, 1);
-        log.push_operation(adopt());
-        insert(&mut log, 2);
-        log.push_operation(Operation::Maintain(1));
-        insert(&mut log, 3);
-        log.push_operation(Operation::Rebuild);
-        insert(&mut log, 4);
-        let [one, two, three, four, five] = [1, 2, 3, 4, 5].map(Told::Change);
-        let (adopted, step, rebuilt) = (Told::Adopt, Told::Maintain(1), Told::Rebuild);
-        let before = [one, adopted, two, step, three, rebuilt, four];
-        let mut expected = before[..first].to_vec();
-        assert_eq!(replay(&mut log, first), expected);
-        log.push_operation(adopt());
-        insert(&mut log, 5);
-        expected = before[first..].to_vec();
-        expected.retain(|&told| told != adopted);
-        expected.extend([adopted, five]);
-        assert_eq!(replay(&mut log, usize::MAX), expected, "{first}");
-        assert!(log.is_done());
-        log.rewind();
-        let expected = [one, two, step, three, rebuilt, four, adopted, five];
-        assert_eq!(replay(&mut log, usize::MAX), expected);
-    }
-}
-
-/// The same through a table.
+/// Plans that one side has begun to adopt are replaced by newer ones.
 #[test]
 fn plans_are_replaced_in_a_log_half_replayed() {
     let spec = EngineSpec::parse("forest").unwrap();
@@ -483,11 +346,11 @@ fn plans_are_replaced_in_a_log_half_replayed() {
     let (mut writer, table) = Table::build(&set, &spec, &limits, &mut NoProgress).unwrap();
     let mut clock = Clock::of(&mut writer, INTERVAL);
     let mut reader = table.reader();
-    let plan = reader.learn(&mut NoProgress).unwrap().unwrap();
+    let plan = reader.plan(&mut NoProgress).unwrap().unwrap();
     for round in 0..4 {
         let first = 1000 + 10 * round;
         for number in first..first + 10 {
-            assert!(writer.adopt(&plan));
+            assert!(writer.install(&plan));
             assert!(writer.maintain(5));
             insert(&mut writer, number).unwrap();
         }

@@ -1,0 +1,224 @@
+//! What a policy's transaction means for each part.
+
+use std::sync::Arc;
+
+use crate::classifier::Limits;
+use crate::error::UpdateError;
+use crate::rule::{RuleId, RuleRef};
+use crate::schema::Schema;
+use crate::transaction::Change;
+use crate::transaction::packed::Kind;
+use crate::transaction::standing::Standing;
+
+use super::{MAX_PARTS, PartId, PolicyChange, PolicyTransaction};
+
+/// A change of one part's rules.
+#[derive(Clone, Copy)]
+struct Step {
+    kind: Kind,
+    part: PartId,
+    id: RuleId,
+    /// By how much the policy's number of rules grows; 0 for all steps but the
+    /// first of a change.
+    growth: i8,
+    /// The change in the caller's transaction, by its position.
+    change: usize,
+    /// The rule's new form, by its position among all forms.
+    form: usize,
+}
+
+/// What a transaction means for each part. Made again and again, it allocates
+/// nothing.
+#[derive(Default)]
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    /// Where rules stand after the changes so far.
+    standing: Standing,
+    /// By how much each part's rules grow.
+    growth: [isize; MAX_PARTS],
+    /// Rules of the policy after the changes.
+    rules: usize,
+}
+
+impl Plan {
+    /// Plans a transaction for parts with these schemas. Before it there are
+    /// `rules` rules, and `standing_before` says where a rule stands, a bit for
+    /// each part. Checks the limit on rules, and not the parts' own limits.
+    ///
+    /// # Errors
+    /// [`UpdateError`] names the first change that cannot be made.
+    pub(crate) fn make<'s>(
+        &mut self,
+        transaction: &PolicyTransaction<'_>,
+        schemas: &(impl ExactSizeIterator<Item = &'s Arc<Schema>> + Clone),
+        limits: &Limits,
+        rules: usize,
+        standing_before: impl Fn(RuleId) -> u8,
+    ) -> Result<(), UpdateError> {
+        self.steps.clear();
+        self.standing.clear();
+        self.growth = [0; MAX_PARTS];
+        self.rules = rules;
+        let mut form = 0;
+        for (index, change) in transaction.changes().enumerate() {
+            let (id, forms) = change
+                .rule(schemas.len())
+                .map_err(|error| UpdateError::Parts {
+                    change: index,
+                    error,
+                })?;
+            check_schemas(index, forms, schemas)?;
+            let known = self.standing.get(id);
+            let before = known.unwrap_or_else(|| standing_before(id));
+            let mut growth = self.count(index, change, id, before != 0, limits)?;
+            let mut step = |kind, part: PartId, form| {
+                self.growth[part.index()] += match kind {
+                    Kind::Insert => 1,
+                    Kind::Remove => -1,
+                    Kind::Modify => 0,
+                };
+                self.steps.push(Step {
+                    kind,
+                    part,
+                    id,
+                    growth: std::mem::take(&mut growth),
+                    change: index,
+                    form,
+                });
+            };
+            let mut after = 0;
+            for (part, _) in forms {
+                let bit = 1 << part.index();
+                after |= bit;
+                let kind = match before & bit {
+                    0 => Kind::Insert,
+                    _ => Kind::Modify,
+                };
+                step(kind, *part, form);
+                form += 1;
+            }
+            for part in (0..schemas.len()).map(PartId::from_index) {
+                if before & !after & (1 << part.index()) != 0 {
+                    step(Kind::Remove, part, 0);
+                }
+            }
+            if transaction.len() > 1 {
+                self.standing.set(id, after);
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a change against whether its rule is there, and counts the rules;
+    /// returns by how many there are more.
+    fn count(
+        &mut self,
+        index: usize,
+        change: PolicyChange<'_>,
+        id: RuleId,
+        present: bool,
+        limits: &Limits,
+    ) -> Result<i8, UpdateError> {
+        let missing = |operation| UpdateError::UnknownId {
+            change: index,
+            operation,
+            id: id.get(),
+        };
+        let growth = match change {
+            PolicyChange::Insert(_) if present => {
+                return Err(UpdateError::DuplicateId {
+                    change: index,
+                    id: id.get(),
+                });
+            }
+            PolicyChange::Remove(_) if !present => return Err(missing("remove")),
+            PolicyChange::Modify(_) if !present => return Err(missing("modify")),
+            PolicyChange::Insert(_) => 1,
+            PolicyChange::Remove(_) => -1,
+            PolicyChange::Modify(_) => 0,
+        };
+        self.rules = self.rules.saturating_add_signed(growth.into());
+        if self.rules > limits.rules {
+            return Err(UpdateError::TooManyRules {
+                change: index,
+                found: self.rules,
+                limit: limits.rules,
+            });
+        }
+        Ok(growth)
+    }
+
+    /// Rules of the policy after the changes.
+    pub(crate) fn rules(&self) -> usize {
+        self.rules
+    }
+
+    /// Changes of parts, in all of them.
+    pub(crate) fn len(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// The changes of each part, in the order of the transaction that was
+    /// planned; by how much the policy's rules grow with each, and the change of
+    /// the transaction behind it.
+    pub(crate) fn changes<'t>(
+        &self,
+        transaction: &'t PolicyTransaction<'_>,
+    ) -> impl Iterator<Item = PartChange<'t>> {
+        self.steps.iter().map(|step| {
+            let rule = || transaction.forms()[step.form].1;
+            PartChange {
+                part: step.part,
+                change: match step.kind {
+                    Kind::Insert => Change::Insert(rule()),
+                    Kind::Remove => Change::Remove(step.id),
+                    Kind::Modify => Change::Modify(rule()),
+                },
+                growth: step.growth,
+                origin: step.change,
+            }
+        })
+    }
+
+    /// The first change of the transaction that gives a part a rule, if the part
+    /// has more rules afterwards.
+    pub(crate) fn first_to_grow(&self, part: PartId) -> Option<usize> {
+        if self.growth[part.index()] <= 0 {
+            return None;
+        }
+        let inserts = |step: &&Step| step.part == part && step.kind == Kind::Insert;
+        self.steps.iter().find(inserts).map(|step| step.change)
+    }
+
+    /// Bytes held, spare room included.
+    pub(crate) fn bytes(&self) -> usize {
+        self.steps.capacity() * size_of::<Step>() + self.standing.bytes()
+    }
+}
+
+/// A change of one part's rules.
+pub(crate) struct PartChange<'t> {
+    pub(crate) part: PartId,
+    pub(crate) change: Change<'t>,
+    pub(crate) growth: i8,
+    pub(crate) origin: usize,
+}
+
+fn check_schemas<'s>(
+    change: usize,
+    forms: &[(PartId, RuleRef<'_>)],
+    schemas: &(impl Iterator<Item = &'s Arc<Schema>> + Clone),
+) -> Result<(), UpdateError> {
+    for (part, rule) in forms {
+        let mut schemas = schemas.clone();
+        let expected = schemas.nth(part.index()).expect("the part is there");
+        if !Arc::ptr_eq(rule.schema(), expected) && rule.schema() != expected {
+            return Err(UpdateError::WrongSchema {
+                change,
+                found: rule.schema().name().to_owned(),
+                expected: expected.name().to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

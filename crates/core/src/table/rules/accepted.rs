@@ -1,0 +1,214 @@
+//! Transactions of rules checked against everything accepted.
+
+use std::sync::Arc;
+
+use crate::classifier::Limits;
+use crate::error::UpdateError;
+use crate::policy::{PartId, Plan, PolicyTransaction};
+use crate::rule::RuleId;
+use crate::schema::Schema;
+use crate::table::replica::Accepted;
+use crate::transaction::standing::Standing;
+use crate::transaction::{Change, Transaction};
+
+use super::parts::Parts;
+use super::{EngineReplica, PolicyReplica, RuleLog};
+
+/// What the writer of a table of rules knows beside the two sides: where rules
+/// stand that changes on their way touch, how many rules there are, and the
+/// limits. Once it is warm, it checks transactions without allocating.
+pub struct AcceptedRules {
+    /// The parts' schemas.
+    schemas: Box<[Arc<Schema>]>,
+    limits: Limits,
+    /// Rules there are after everything accepted.
+    rules: usize,
+    /// Where rules stand after everything accepted, unless as in the live side.
+    pending: Standing,
+    /// Of the last check: rules there are afterwards.
+    rules_after: usize,
+    /// Of the last check: ids that one engine's transaction touches.
+    touched: Standing,
+    /// Of the last check: what a policy's transaction means for each part.
+    plan: Plan,
+}
+
+impl AcceptedRules {
+    /// What is known of replicas that are in no table yet, with the limits to
+    /// keep.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyBytes`](crate::BuildError::TooManyBytes) when a part
+    /// of either takes more bytes than the limit, actions and cookies included.
+    pub(super) fn new<R: Parts>(
+        sides: [&R; 2],
+        rules: usize,
+        limits: &Limits,
+    ) -> Result<AcceptedRules, crate::error::BuildError> {
+        if limits.bytes != usize::MAX {
+            for side in sides {
+                let mut parts = side.part_ids();
+                parts.try_for_each(|part| limits.check_bytes(side.part_bytes(part)))?;
+            }
+        }
+        let schemas = sides[0].part_ids().map(|part| sides[0].engine(part));
+        Ok(AcceptedRules {
+            schemas: schemas.map(|engine| Arc::clone(engine.schema())).collect(),
+            limits: *limits,
+            rules,
+            pending: Standing::default(),
+            rules_after: rules,
+            touched: Standing::default(),
+            plan: Plan::default(),
+        })
+    }
+
+    /// The number of rules, by everything accepted.
+    pub(super) fn rules(&self) -> usize {
+        self.rules
+    }
+
+    /// The parts where a rule stands, by everything accepted: a bit for each.
+    pub(super) fn standing<R: Parts>(&self, live: &R, id: RuleId) -> u8 {
+        standing(&self.pending, live, id)
+    }
+
+    /// Takes in the last changes of a log, those of one transaction. It says of
+    /// each rule what becomes of it in all parts where it stands, so the live
+    /// side need not be asked.
+    fn record(&mut self, log: &RuleLog, from: usize) {
+        for (id, part, stands) in log.standing(from) {
+            let (bits, bit) = (self.pending.bits_mut(id), 1 << part.index());
+            match stands {
+                true => *bits |= bit,
+                false => *bits &= !bit,
+            }
+        }
+    }
+
+    /// Forgets the changes of a log, which are all that was recorded.
+    fn forget(&mut self, log: &RuleLog) {
+        self.pending.forget(log.standing(0).map(|(id, _, _)| id));
+    }
+
+    fn bytes(&self) -> usize {
+        self.pending.bytes() + self.touched.bytes() + self.plan.bytes()
+    }
+}
+
+/// The parts where a rule stands: as pending changes say, else as in the live
+/// side.
+fn standing<R: Parts>(pending: &Standing, live: &R, id: RuleId) -> u8 {
+    pending.get(id).unwrap_or_else(|| {
+        live.part_ids().fold(0, |bits, part| {
+            bits | u8::from(live.engine(part).contains(id)) << part.index()
+        })
+    })
+}
+
+impl Accepted<EngineReplica> for AcceptedRules {
+    fn check(
+        &mut self,
+        live: &EngineReplica,
+        transaction: &Transaction<'_>,
+    ) -> Result<usize, UpdateError> {
+        let engine = live.engine(PartId::FIRST);
+        let (limits, pending) = (&self.limits, &self.pending);
+        let checked = transaction.validate_with(
+            &mut self.touched,
+            &self.schemas[0],
+            &limits.within(engine.capacity()),
+            self.rules,
+            || live.part_bytes(PartId::FIRST),
+            |id| standing(pending, live, id) != 0,
+        );
+        self.rules_after = checked.map_err(|error| error.within(limits, engine.engine()))?;
+        Ok(transaction.changes().len())
+    }
+
+    fn accept(&mut self, transaction: &Transaction<'_>, log: &mut RuleLog) {
+        self.rules = self.rules_after;
+        for change in transaction.changes() {
+            log.push(PartId::FIRST, change, growth(change));
+        }
+    }
+
+    fn deferred(&mut self, log: &RuleLog, from: usize) {
+        self.record(log, from);
+    }
+
+    fn published(&mut self, log: &RuleLog) {
+        self.forget(log);
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+}
+
+fn growth(change: &Change<'_>) -> i8 {
+    match change {
+        Change::Insert(_) => 1,
+        Change::Remove(_) => -1,
+        Change::Modify(_) => 0,
+    }
+}
+
+impl Accepted<PolicyReplica> for AcceptedRules {
+    fn check(
+        &mut self,
+        live: &PolicyReplica,
+        transaction: &PolicyTransaction<'_>,
+    ) -> Result<usize, UpdateError> {
+        // No part has more rules than all together, so where all fit into the
+        // part with the least room, each part has room for its own.
+        let engines = live.part_ids().map(|part| live.engine(part));
+        let rooms = engines.map(|engine| (engine.capacity(), engine.engine()));
+        let (capacity, engine) = rooms.min().expect("a policy has a part");
+        let (limits, pending) = (&self.limits, &self.pending);
+        let planned = self.plan.make(
+            transaction,
+            &self.schemas.iter(),
+            &limits.within(capacity),
+            self.rules,
+            |id| standing(pending, live, id),
+        );
+        planned.map_err(|error| error.within(limits, engine))?;
+        if limits.bytes != usize::MAX {
+            for part in live.part_ids() {
+                let Some(change) = self.plan.first_to_grow(part) else {
+                    continue;
+                };
+                let held = live.part_bytes(part);
+                if held > limits.bytes {
+                    return Err(UpdateError::TooManyBytes {
+                        change,
+                        held,
+                        limit: limits.bytes,
+                    });
+                }
+            }
+        }
+        self.rules_after = self.plan.rules();
+        Ok(self.plan.len())
+    }
+
+    fn accept(&mut self, transaction: &PolicyTransaction<'_>, log: &mut RuleLog) {
+        self.rules = self.rules_after;
+        for step in self.plan.changes(transaction) {
+            log.push(step.part, &step.change, step.growth);
+        }
+    }
+
+    fn deferred(&mut self, log: &RuleLog, from: usize) {
+        self.record(log, from);
+    }
+
+    fn published(&mut self, log: &RuleLog) {
+        self.forget(log);
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes()
+    }
+}

@@ -1,0 +1,100 @@
+//! Rule changes that wait for a side.
+
+use std::ops::Range;
+
+use crate::classifier::DynamicClassifier;
+use crate::policy::PartId;
+use crate::rule::RuleId;
+use crate::rule_store::RuleStore;
+use crate::schema::Schema;
+use crate::table::replica::ChangeLog;
+use crate::transaction::packed::{Entry, PackedChanges};
+use crate::transaction::{Change, Transaction};
+
+use std::sync::Arc;
+
+/// Accepted changes of rules, in order, with their packed words: 32 bytes a
+/// change and the rule's words.
+#[derive(Debug, Default)]
+pub struct RuleLog {
+    changes: PackedChanges,
+}
+
+impl RuleLog {
+    /// Appends a change of a part, by which a policy's number of rules grows so
+    /// much.
+    pub(super) fn push(&mut self, part: PartId, change: &Change<'_>, growth: i8) {
+        self.changes.push(part, change, growth);
+    }
+
+    /// For each change from a position on: the rule's id and part, and whether
+    /// it stands there afterwards.
+    pub(super) fn standing(&self, from: usize) -> impl Iterator<Item = (RuleId, PartId, bool)> {
+        let entries = self.changes.entries()[from..].iter();
+        entries.map(|entry| (entry.id(), entry.part, entry.stands()))
+    }
+
+    /// By how much a policy's number of rules grows with some changes.
+    pub(super) fn growth(&self, changes: Range<usize>) -> isize {
+        let entries = self.changes.entries()[changes].iter();
+        entries.map(|entry| isize::from(entry.growth)).sum()
+    }
+}
+
+impl ChangeLog for RuleLog {
+    fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    fn clear(&mut self, keep: usize) {
+        self.changes.clear_to(keep);
+    }
+
+    fn bytes(&self) -> usize {
+        self.changes.bytes()
+    }
+}
+
+/// The most changes that an engine makes as one transaction of a replay. A large
+/// one is divided, so that a side needs memory for so many at most (56 KiB),
+/// which stays in the cache.
+const TOGETHER: usize = 1024;
+
+/// Replays changes on a side. Cleared and filled again, it allocates nothing.
+#[derive(Default)]
+pub(super) struct Replay {
+    memory: Transaction<'static>,
+}
+
+impl Replay {
+    /// Makes one part's changes, of those in the range: engine, actions and
+    /// cookies are changed together. Several transactions may become one: the
+    /// sides meet only where they are live, so what lies between is nobody's to
+    /// see.
+    pub(super) fn run(
+        &mut self,
+        log: &RuleLog,
+        range: Range<usize>,
+        part: PartId,
+        schema: &Arc<Schema>,
+        engine: &mut dyn DynamicClassifier,
+        store: &mut RuleStore,
+    ) {
+        let entries = &log.changes.entries()[range];
+        let mut transaction = std::mem::take(&mut self.memory).reuse();
+        for entries in entries.chunks(TOGETHER) {
+            transaction.clear();
+            let of_part = |entry: &&Entry| entry.part == part;
+            for entry in entries.iter().filter(of_part) {
+                transaction.push(log.changes.change(entry, schema));
+            }
+            if !transaction.changes().is_empty() {
+                engine.replay(&transaction);
+                for change in transaction.changes() {
+                    store.change(change);
+                }
+            }
+        }
+        self.memory = transaction.reuse();
+    }
+}

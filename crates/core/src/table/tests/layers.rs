@@ -1,0 +1,43 @@
+//! Protocol, versions and publication know nothing of what is replicated.
+
+/// The files that do not, apart from the protocol's own.
+const GENERIC: [(&str, &str); 5] = [
+    ("handles.rs", include_str!("../handles.rs")),
+    ("log.rs", include_str!("../log.rs")),
+    (
+        "publish_interval.rs",
+        include_str!("../publish_interval.rs"),
+    ),
+    ("replica.rs", include_str!("../replica.rs")),
+    ("writer.rs", include_str!("../writer.rs")),
+];
+
+/// What the code of these files may name of the crate, beside the table: the
+/// error of `try_apply`, and the default of a type parameter.
+const ALLOWED: [&str; 2] = [
+    "use crate::error::TryApplyError;",
+    "use super::EngineReplica;",
+];
+
+#[test]
+fn generic_files_name_nothing_of_rules() {
+    for (name, source) in GENERIC {
+        for (number, line) in source.lines().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            let names = [
+                "crate::",
+                "super::super",
+                "rules::",
+                "EngineReplica",
+                "PolicyReplica",
+            ];
+            let default = code.contains("R: Replica = EngineReplica>");
+            let found = names.iter().any(|name| code.contains(name));
+            assert!(
+                !found || default || ALLOWED.contains(&code.trim()),
+                "{name}, line {}: {line}",
+                number + 1
+            );
+        }
+    }
+}

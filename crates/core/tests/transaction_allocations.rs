@@ -1,0 +1,332 @@
+//! Transactions that own their rules are built and applied through a live table
+//! without allocating, once buffers and table are warm. What an engine's own
+//! updates allocate is the engine's.
+
+// The allocator is what counts here.
+#![allow(unsafe_code)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Arc;
+
+use classyard::engine::{Engine, Wraps};
+use classyard::policy::PartId;
+use classyard::*;
+
+thread_local! {
+    /// Requests of this thread to the allocator for memory.
+    static REQUESTS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+fn count() {
+    REQUESTS.with(|requests| requests.set(requests.get() + 1));
+}
+
+// SAFETY: everything is left to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count();
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: as above; all memory comes from `System`.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count();
+        // SAFETY: as above; all memory comes from `System`.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn requests(work: impl FnOnce()) -> usize {
+    let before = REQUESTS.with(Cell::get);
+    work();
+    REQUESTS.with(Cell::get) - before
+}
+
+const RULES: u32 = 64;
+const ROUNDS: u32 = 200;
+
+fn id(number: u32) -> RuleId {
+    RuleId::new(number).unwrap()
+}
+
+/// Every other rule has a cookie: the map of cookies gives its memory back when
+/// there is none.
+fn cookie(number: u32) -> u64 {
+    u64::from(number % 2) << 40
+}
+
+/// Matches of one of the rules; each has two forms, with one mask.
+fn matches(number: u32, form: u32) -> [FieldMatch; 5] {
+    let mut matches = [FieldMatch::Any; 5];
+    matches[1] = FieldMatch::Exact(u128::from(number));
+    matches[3] = FieldMatch::Exact(u128::from(form));
+    matches
+}
+
+/// Transactions of one change and of several: rules go, come back and change,
+/// with cookies and without; one is refused.
+fn round(round: u32, mut apply: impl FnMut(Step) -> bool) {
+    let number = round % RULES;
+    let form = round / RULES % 2;
+    assert!(apply(Step::Begin));
+    assert!(apply(Step::Modify(number, form)) && apply(Step::Apply));
+    apply(Step::Begin);
+    for other in 0..8 {
+        let number = (number + other) % RULES;
+        apply(Step::Remove(number));
+        apply(Step::Insert(number, form));
+    }
+    assert!(apply(Step::Apply));
+    // The last change cannot be made, and says so without allocating either.
+    apply(Step::Insert(number, form));
+    assert!(!apply(Step::Apply));
+}
+
+/// What a test does next; says whether it was accepted.
+enum Step {
+    Begin,
+    Insert(u32, u32),
+    Modify(u32, u32),
+    Remove(u32),
+    Apply,
+}
+
+/// An engine with a place for each id, made with it: its own updates allocate
+/// nothing, so what is counted is the table's and the transactions'.
+struct Rows {
+    schema: Arc<Schema>,
+    rows: Vec<Row>,
+}
+
+#[derive(Clone)]
+struct Row {
+    there: bool,
+    priority: Priority,
+    words: Vec<u64>,
+}
+
+const ROWS: &[Engine] = &[Engine {
+    name: "rows",
+    summary: "a place for each id",
+    paper: "none",
+    wraps: Wraps::Nothing,
+    options: &[],
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
+    build: |request| {
+        let rules = request.rules;
+        let empty = Row {
+            there: false,
+            priority: Priority(0),
+            words: vec![0; rules.schema().rule_words()],
+        };
+        let mut rows = Rows {
+            schema: Arc::clone(rules.schema()),
+            rows: vec![empty; RULES as usize],
+        };
+        rules.iter().for_each(|rule| rows.put(&rule));
+        Ok(Box::new(rows))
+    },
+}];
+
+impl Rows {
+    fn put(&mut self, rule: &RuleRef<'_>) {
+        let row = &mut self.rows[rule.id().index()];
+        (row.there, row.priority) = (true, rule.priority());
+        row.words.copy_from_slice(rule.words());
+    }
+}
+
+impl Classifier for Rows {
+    fn engine(&self) -> &'static str {
+        ROWS[0].name
+    }
+
+    fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    fn classify_batch(&self, _: KeySlice<'_>, _: &mut [Winner], _: &mut Scratch) {
+        unreachable!("not asked for here")
+    }
+
+    fn classify_masked(&self, _: &[u64], _: Winner, _: &mut [u64], _: &mut Scratch) -> Winner {
+        unreachable!("not asked for here")
+    }
+
+    fn trace(&self, _: &[u64]) -> LookupTrace {
+        unreachable!("not asked for here")
+    }
+
+    fn stats(&self) -> Stats {
+        Stats {
+            rules: self.rows.iter().filter(|row| row.there).count(),
+            ..Stats::default()
+        }
+    }
+
+    fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
+        Some(self)
+    }
+
+    fn as_dynamic(&mut self) -> Option<&mut dyn DynamicClassifier> {
+        Some(self)
+    }
+}
+
+impl DynamicClassifier for Rows {
+    fn contains(&self, id: RuleId) -> bool {
+        self.rows.get(id.index()).is_some_and(|row| row.there)
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        self.contains(id).then(|| {
+            words.extend_from_slice(&self.rows[id.index()].words);
+            self.rows[id.index()].priority
+        })
+    }
+
+    fn check(&self, _: &Transaction<'_>) -> Result<(), UpdateError> {
+        Ok(())
+    }
+
+    fn replay(&mut self, transaction: &Transaction<'_>) {
+        for change in transaction.changes() {
+            match change {
+                Change::Insert(rule) | Change::Modify(rule) => self.put(rule),
+                Change::Remove(id) => self.rows[id.index()].there = false,
+            }
+        }
+    }
+}
+
+fn one_engine(spec: &EngineSpec, pinned: bool) -> usize {
+    let schema = Schema::ipv4_5tuple();
+    let mut rules = RuleSet::new(&schema);
+    for number in 0..RULES {
+        rules
+            .add(id(number), Priority(1), ActionId(0), &matches(number, 0))
+            .unwrap();
+    }
+    let (mut writer, table) =
+        Table::build(&rules, spec, &Limits::default(), &mut NoProgress).unwrap();
+    let mut reader = table.reader();
+    let mut changes = TransactionBuf::new(&schema);
+    let mut run = |rounds_made: std::ops::Range<u32>| {
+        for round in rounds_made {
+            // With a guard, changes stay pending and are published later.
+            let guard = (pinned && round % 4 != 0).then(|| reader.pin());
+            self::round(round, |step| {
+                let (priority, action) = (Priority(round), ActionId(round));
+                match step {
+                    Step::Begin => changes.clear(),
+                    Step::Insert(number, form) => {
+                        let matches = matches(number, form);
+                        let inserted = changes.insert(id(number), priority, action, &matches);
+                        inserted.unwrap().cookie(cookie(number));
+                    }
+                    Step::Modify(number, form) => {
+                        let matches = matches(number, form);
+                        changes
+                            .modify(id(number), priority, action, &matches)
+                            .unwrap()
+                            .cookie(cookie(number));
+                    }
+                    Step::Remove(number) => {
+                        changes.remove(id(number));
+                    }
+                    Step::Apply => return writer.apply(&changes.transaction()).is_ok(),
+                }
+                true
+            });
+            drop(guard);
+        }
+        writer.synchronize();
+    };
+    run(0..ROUNDS);
+    run(0..ROUNDS);
+    let again = requests(|| run(0..ROUNDS));
+    assert_eq!(writer.rules(), RULES as usize);
+    assert_eq!(writer.accepted().transactions(), u64::from(6 * ROUNDS));
+    let last = reader.pin().rule(id((ROUNDS - 1) % RULES)).unwrap();
+    assert_eq!(last.view().action(), ActionId(ROUNDS - 1));
+    assert_eq!(last.view().cookie(), cookie((ROUNDS - 1) % RULES));
+    again
+}
+
+fn a_policy(spec: &EngineSpec, pinned: bool) -> usize {
+    let parts = [0, 1].map(PartId::from_index);
+    let mut policy = Policy::dual_stack();
+    for number in 0..RULES {
+        let matches = matches(number, 0);
+        let both = parts.map(|part| (part, &matches[..]));
+        policy
+            .add(id(number), Priority(1), ActionId(0), &both)
+            .unwrap();
+    }
+    let (mut writer, table) =
+        PolicyTable::build_policy(&policy, spec, &Limits::default(), &mut NoProgress).unwrap();
+    let mut reader = table.reader();
+    let mut changes = PolicyTransactionBuf::new(policy.schemas());
+    let mut run = |rounds_made: std::ops::Range<u32>| {
+        for round in rounds_made {
+            let guard = (pinned && round % 4 != 0).then(|| reader.pin());
+            self::round(round, |step| {
+                let (priority, action) = (Priority(round), ActionId(round));
+                match step {
+                    Step::Begin => changes.clear(),
+                    Step::Insert(number, form) => {
+                        let matches = matches(number, form);
+                        let both = parts.map(|part| (part, &matches[..]));
+                        let inserted = changes.insert(id(number), priority, action, &both);
+                        inserted.unwrap().cookie(cookie(number));
+                    }
+                    Step::Modify(number, form) => {
+                        let matches = matches(number, form);
+                        let one = [(parts[(round % 2) as usize], &matches[..])];
+                        let modified = changes.modify(id(number), priority, action, &one);
+                        modified.unwrap().cookie(cookie(number));
+                    }
+                    Step::Remove(number) => {
+                        changes.remove(id(number));
+                    }
+                    Step::Apply => return writer.apply(&changes.transaction()).is_ok(),
+                }
+                true
+            });
+            drop(guard);
+        }
+        writer.synchronize();
+    };
+    run(0..ROUNDS);
+    run(0..ROUNDS);
+    let again = requests(|| run(0..ROUNDS));
+    assert_eq!(writer.rules(), RULES as usize);
+    let guard = reader.pin();
+    let last = guard.rule_in(parts[0], id((ROUNDS - 1) % RULES)).unwrap();
+    assert_eq!(last.view().action(), ActionId(ROUNDS - 1));
+    again
+}
+
+#[test]
+fn transactions_allocate_nothing_once_warm() {
+    // The counter counts.
+    assert!(requests(|| drop(vec![0_u8; 100])) > 0);
+    let spec = EngineSpec::parse_in(ROWS, "rows").unwrap();
+    for pinned in [false, true] {
+        assert_eq!(one_engine(&spec, pinned), 0, "one engine, {pinned}");
+        assert_eq!(a_policy(&spec, pinned), 0, "a policy, {pinned}");
+    }
+}
