@@ -7,8 +7,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::limits::Limits;
-use crate::schema::MatchKind;
+use crate::match_kind::MatchKind;
 
 /// A list of fields is no schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -251,18 +250,6 @@ pub enum BuildError {
         /// How far it had to go.
         total: usize,
     },
-}
-
-impl BuildError {
-    /// [`BuildError::Static`] for an engine, with the registered engines that
-    /// take updates.
-    #[must_use]
-    pub fn takes_no_updates(engine: &str) -> BuildError {
-        BuildError::Static {
-            engine: engine.to_owned(),
-            dynamic: crate::engine::dynamic_engines(),
-        }
-    }
 }
 
 /// An engine does not serve a schema.
@@ -634,24 +621,6 @@ pub enum TryApplyError<E = UpdateError> {
 }
 
 impl UpdateError {
-    /// The same error, of a check with [`Limits::within`] an engine's capacity:
-    /// a limit on rules below the caller's is the engine's.
-    pub(crate) fn within(self, limits: &Limits, engine: &str) -> UpdateError {
-        match self {
-            UpdateError::TooManyRules {
-                change,
-                found,
-                limit,
-            } if limit < limits.rules => UpdateError::EngineFull {
-                change,
-                engine: engine.to_owned(),
-                rules: found,
-                limit,
-            },
-            other => other,
-        }
-    }
-
     /// The position of the change that was refused, from 0.
     #[must_use]
     pub fn change(&self) -> usize {

@@ -65,7 +65,9 @@ pub mod transaction;
 pub mod value;
 
 mod id_map;
+mod match_kind;
 mod packed;
+mod part;
 mod positions;
 mod rule_store;
 mod simd;

@@ -1,6 +1,6 @@
 //! Limits on what engines hold.
 
-use crate::error::BuildError;
+use crate::error::{BuildError, UpdateError};
 use crate::rule::RuleId;
 
 /// Limits that the caller sets. Exceeding one is an error, never a crash.
@@ -30,6 +30,24 @@ impl Limits {
         Limits {
             rules: self.rules.min(capacity),
             ..*self
+        }
+    }
+
+    /// An error of a check with [`within`](Self::within) an engine's capacity:
+    /// names the engine when that was met before the caller's limit.
+    pub(crate) fn blame(&self, error: UpdateError, engine: &str) -> UpdateError {
+        match error {
+            UpdateError::TooManyRules {
+                change,
+                found,
+                limit,
+            } if limit < self.rules => UpdateError::EngineFull {
+                change,
+                engine: engine.to_owned(),
+                rules: found,
+                limit,
+            },
+            other => other,
         }
     }
 

@@ -1,6 +1,5 @@
 //! The words of a rule, and what it means to match them.
 
-use crate::rule::RuleRef;
 use crate::schema::{RangeField, Schema};
 
 /// A packed rule, wherever an engine keeps its words.
@@ -48,11 +47,5 @@ impl<'a> PackedRule<'a> {
     /// The width of a range field, in bits.
     pub(crate) fn width(&self, range: &RangeField) -> u32 {
         self.schema.field(range.field).width()
-    }
-}
-
-impl<'a> From<RuleRef<'a>> for PackedRule<'a> {
-    fn from(rule: RuleRef<'a>) -> PackedRule<'a> {
-        PackedRule::new(rule.schema(), rule.words())
     }
 }

@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
+pub use crate::part::{MAX_PARTS, PartId};
+
 use crate::error::{HeaderError, PartError, UpdateError};
 use crate::key::KeyVec;
 use crate::positions::Positions;
@@ -32,34 +34,6 @@ pub use transaction::{
 };
 
 type FastMap<K, V> = HashMap<K, V, MapState>;
-
-/// One of a policy's families of headers, counted from 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct PartId(u8);
-
-impl PartId {
-    /// The first part; the only one of a policy over a single schema.
-    pub const FIRST: PartId = PartId(0);
-
-    /// The part at a position.
-    ///
-    /// # Panics
-    /// When the position is not below [`MAX_PARTS`].
-    #[must_use]
-    pub fn from_index(index: usize) -> PartId {
-        assert!(index < MAX_PARTS, "a policy has at most {MAX_PARTS} parts");
-        PartId(u8::try_from(index).expect("MAX_PARTS is small"))
-    }
-
-    /// The position.
-    #[must_use]
-    pub fn index(self) -> usize {
-        usize::from(self.0)
-    }
-}
-
-/// The most parts that a policy has.
-pub const MAX_PARTS: usize = 8;
 
 /// Rules of one or more schemas in one priority order, with their names.
 #[derive(Clone, Debug)]
@@ -155,7 +129,7 @@ impl Policy {
 
     /// The parts' ids, in order.
     pub fn part_ids(&self) -> impl ExactSizeIterator<Item = PartId> + use<> {
-        (0..u8::try_from(self.parts.len()).expect("at most MAX_PARTS")).map(PartId)
+        (0..self.parts.len()).map(PartId::from_index)
     }
 
     /// The parts' schemas, in order.

@@ -625,6 +625,12 @@ impl fmt::Display for RuleRef<'_> {
     }
 }
 
+impl<'a> From<RuleRef<'a>> for PackedRule<'a> {
+    fn from(rule: RuleRef<'a>) -> PackedRule<'a> {
+        PackedRule::new(rule.schema(), rule.words())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

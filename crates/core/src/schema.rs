@@ -25,6 +25,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+pub use crate::match_kind::MatchKind;
+
 use crate::error::{HeaderError, SchemaError};
 use crate::value::ValueFormat;
 
@@ -44,53 +46,6 @@ pub const MAX_BITS: u32 = 1024;
 
 /// The widest field, in bits.
 pub const MAX_FIELD_BITS: u32 = 128;
-
-/// How rules may constrain a field.
-///
-/// Every kind admits the wildcard as well.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum MatchKind {
-    /// One value.
-    Exact,
-    /// All values that start with the given leading bits.
-    Prefix,
-    /// All values from a low to a high one, both included.
-    Range,
-    /// All values that agree with a given one on the bits of a mask.
-    Ternary,
-}
-
-impl MatchKind {
-    /// The kind's name as schema files spell it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            MatchKind::Exact => "exact",
-            MatchKind::Prefix => "prefix",
-            MatchKind::Range => "range",
-            MatchKind::Ternary => "ternary",
-        }
-    }
-
-    /// The kind of that name, if there is one.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<MatchKind> {
-        [
-            MatchKind::Exact,
-            MatchKind::Prefix,
-            MatchKind::Range,
-            MatchKind::Ternary,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
-    }
-}
-
-impl fmt::Display for MatchKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// What a field means to algorithms that treat addresses and ports apart.
 ///

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::classifier::Limits;
 use crate::error::UpdateError;
+use crate::limits::Limits;
 use crate::rule::{RuleId, RuleRef};
 use crate::schema::Schema;
 

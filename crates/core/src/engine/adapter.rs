@@ -481,7 +481,7 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
             || self.algorithm.bytes(),
             |id| self.algorithm.contains(id),
         );
-        checked.map_err(|error| error.within(&self.limits, self.engine))
+        checked.map_err(|error| self.limits.blame(error, self.engine))
     }
 
     fn apply(&mut self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

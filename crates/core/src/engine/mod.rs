@@ -134,9 +134,14 @@ pub fn engine(name: &str) -> Result<&'static Engine, SpecError> {
     spec::find(ENGINES, name, name, 0)
 }
 
-/// The specifications, with defaults, of those engines that take updates.
-pub(crate) fn dynamic_engines() -> String {
+/// [`BuildError::Static`] for an engine, with the registered engines that take
+/// updates.
+#[must_use]
+pub fn takes_no_updates(engine: &str) -> BuildError {
     let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
     let names: Vec<String> = dynamic.map(|spec| spec.to_string()).collect();
-    names.join(", ")
+    BuildError::Static {
+        engine: engine.to_owned(),
+        dynamic: names.join(", "),
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::RuleError;
-use crate::policy::PartId;
+use crate::part::PartId;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId};
 use crate::schema::Schema;
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::RuleError;
-use crate::policy::PartId;
+use crate::part::PartId;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef, pack_into};
 use crate::schema::Schema;
 

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use classyard::BuildError;
 use classyard::table::MAX_PENDING;
 use serde::Serialize;
 
@@ -158,7 +157,7 @@ impl Report for Results {
 pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure> {
     let engines = args.engines();
     if let Some(engine) = engines.iter().find(|spec| !spec.is_dynamic()) {
-        return Err(BuildError::takes_no_updates(&engine.to_string()).into());
+        return Err(classyard::engine::takes_no_updates(&engine.to_string()).into());
     }
     let plan = MixedPlan {
         rates: rates.to_vec(),

@@ -122,7 +122,7 @@ impl Accepted<EngineReplica> for AcceptedRules {
             || live.part_bytes(PartId::FIRST),
             |id| standing(pending, live, id) != 0,
         );
-        self.rules_after = checked.map_err(|error| error.within(limits, engine.engine()))?;
+        self.rules_after = checked.map_err(|error| limits.blame(error, engine.engine()))?;
         Ok(transaction.changes().len())
     }
 
@@ -173,7 +173,7 @@ impl Accepted<PolicyReplica> for AcceptedRules {
             self.rules,
             |id| standing(pending, live, id),
         );
-        planned.map_err(|error| error.within(limits, engine))?;
+        planned.map_err(|error| limits.blame(error, engine))?;
         if limits.bytes != usize::MAX {
             for part in live.part_ids() {
                 let Some(change) = self.plan.first_to_grow(part) else {

@@ -4,7 +4,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::classifier::{Classifier, DynamicClassifier, Limits, Progress, Scratch};
-use crate::engine::EngineSpec;
+use crate::engine::{self, EngineSpec};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::policy::PartId;
@@ -199,7 +199,7 @@ impl Table {
     ) -> Result<(Writer, Table), BuildError> {
         for side in [&left, &right] {
             let Some(dynamic) = side.dynamic() else {
-                return Err(BuildError::takes_no_updates(side.engine()));
+                return Err(engine::takes_no_updates(side.engine()));
             };
             assert_eq!(side.schema(), rules.schema(), "two sides, one schema");
             let same = side.stats().rules == rules.len()

@@ -5,7 +5,7 @@
 //! store; both are changed together, so they always agree.
 
 use crate::classifier::{Classifier, DynamicClassifier, Progress};
-use crate::engine::EngineSpec;
+use crate::engine::{self, EngineSpec};
 use crate::error::{BuildError, UpdateError};
 use crate::policy::PartId;
 use crate::rule::{Rule, RuleId, Winner};
@@ -119,7 +119,7 @@ pub(super) fn refuse_static(spec: &EngineSpec) -> Result<(), BuildError> {
     if spec.is_dynamic() {
         return Ok(());
     }
-    Err(BuildError::takes_no_updates(&spec.to_string()))
+    Err(engine::takes_no_updates(&spec.to_string()))
 }
 
 impl<R: RuleReplica> Writer<R> {
