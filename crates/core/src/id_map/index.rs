@@ -131,8 +131,17 @@ impl Slots {
         (slot + 1) & (self.count() - 1)
     }
 
-    /// The slot of a page. Slots before `from` hold nothing and are passed over.
+    /// The entry in the slot where probing for a hash begins; empty if there are
+    /// no slots.
     #[inline]
+    fn first(&self, hash: u64) -> u64 {
+        let home = self.home(hash);
+        let segment = self.segments.get(home >> SEGMENT_BITS);
+        let entry = segment.and_then(|segment| segment.get(home % SEGMENT));
+        entry.copied().unwrap_or(EMPTY)
+    }
+
+    /// The slot of a page. Slots before `from` hold nothing and are passed over.
     fn find(&self, page: u32, home: usize, from: usize) -> Option<usize> {
         if self.segments.is_empty() {
             return None;
@@ -239,6 +248,16 @@ impl Index {
     #[inline]
     pub(super) fn get(&self, page: u32) -> Option<BlockAt> {
         let hash = self.hash(page);
+        // Mostly the page is in its home slot.
+        let first = self.current.first(hash);
+        if page_of(first) == page && first != EMPTY {
+            return Some(at_of(first));
+        }
+        self.search(page, hash)
+    }
+
+    /// Looks beyond the home slot.
+    fn search(&self, page: u32, hash: u64) -> Option<BlockAt> {
         let home = self.current.home(hash);
         if let Some(slot) = self.current.find(page, home, 0) {
             return Some(at_of(self.current.get(slot)));
