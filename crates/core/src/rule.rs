@@ -13,13 +13,19 @@
 //! bits that all its values share, the longest prefix that contains it ([TM19]
 //! §III.A). So hashing engines use `value` and `mask` alone and check the true
 //! range on the few rules that are left.
+//!
+//! A prefix field and a range field take a value under any mask as well. In a
+//! range field, `value` and `high` are then the smallest and the largest value
+//! that agrees with the mask. Every key that agrees lies between them, so the
+//! test is the same. The two forms cannot be confused: the mask of a range is a
+//! prefix, and a mask that is a prefix says the same in both forms.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::RuleError;
 use crate::packed::PackedRule;
-use crate::schema::{Field, FieldId, MatchKind, Schema};
+use crate::schema::{Field, FieldId, MatchKind, RangeField, Schema};
 use crate::schema::{low_ones, prefix_mask};
 
 /// Names a rule. Two rules of one rule set never share an id; at equal
@@ -235,16 +241,15 @@ impl FieldMatch {
                 mask: shared_prefix_mask(low, high, width),
                 high,
             }),
-            (MatchKind::Range, None) => Err(wrong_kind()),
-            (MatchKind::Ternary, None) => match *self {
+            (MatchKind::Exact, None) => Err(wrong_kind()),
+            (_, None) => match *self {
                 FieldMatch::Ternary { value, mask } => Ok(PackedMatch {
                     value: value & mask,
                     mask,
-                    high: 0,
+                    high: (value & mask) | (full & !mask),
                 }),
                 _ => unreachable!("only a ternary match is no interval"),
             },
-            (_, None) => Err(wrong_kind()),
             (kind, Some((low, high))) => {
                 let mask = shared_prefix_mask(low, high, width);
                 let is_prefix = low & !mask == 0 && high == low | (full & !mask);
@@ -320,6 +325,70 @@ fn shared_prefix_mask(low: u128, high: u128, width: u32) -> u128 {
     low_ones(width) & !low_ones(differing)
 }
 
+/// The smallest number from `low` on that agrees with `value` on the bits of
+/// `mask`, if there is one of `width` bits. `value` has no bit outside `mask`.
+fn smallest_from(low: u128, value: u128, mask: u128, width: u32) -> Option<u128> {
+    let differing = (low ^ value) & mask;
+    if differing == 0 {
+        return Some(low);
+    }
+    let first = differing.ilog2();
+    if value >> first & 1 != 0 {
+        // The bits above agree, and this one makes the number larger.
+        let below = low_ones(first + 1);
+        return Some((low & !below) | (value & below));
+    }
+    // A free bit above has to make the number larger, the lowest that can.
+    let free = low_ones(width) & !mask & !low & !low_ones(first + 1);
+    if free == 0 {
+        return None;
+    }
+    let raised = free.trailing_zeros();
+    let below = low_ones(raised);
+    Some((low & !below) | 1 << raised | (value & below))
+}
+
+/// What a packed rule demands of a range field.
+#[derive(Clone, Copy)]
+struct Demanded {
+    low: u128,
+    high: u128,
+    mask: u128,
+    width: u32,
+}
+
+impl Demanded {
+    fn new(rule: &RuleRef<'_>, range: &RangeField) -> Demanded {
+        Demanded {
+            low: range.key.get(rule.value()),
+            high: range.high.get(rule.high()),
+            mask: range.key.get(rule.mask()),
+            width: rule.schema.field(range.field).width(),
+        }
+    }
+
+    /// Whether this is a value under a mask that is no prefix.
+    fn has_holes(self) -> bool {
+        self.mask != shared_prefix_mask(self.low, self.high, self.width)
+    }
+
+    /// Whether some value meets both demands. The bits that both masks have
+    /// must agree.
+    fn meets(self, other: Demanded) -> bool {
+        let intervals_meet = self.low <= other.high && other.low <= self.high;
+        let within = |holes: Demanded, range: Demanded| {
+            smallest_from(range.low, holes.low, holes.mask, holes.width)
+                .is_some_and(|smallest| smallest <= range.high)
+        };
+        intervals_meet
+            && match (self.has_holes(), other.has_holes()) {
+                (true, false) => within(self, other),
+                (false, true) => within(other, self),
+                (true, true) | (false, false) => true,
+            }
+    }
+}
+
 /// A rule that owns its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -338,7 +407,8 @@ impl Rule {
     /// [`RuleError`] when the number of matches is not the schema's, or a match
     /// does not fit its field's width or kind. Matches that mean the same are
     /// interchangeable: a range field takes a prefix, a prefix field a range
-    /// that is one.
+    /// that is one. Both take a value under any mask; an exact field takes one
+    /// value or any.
     pub fn new(
         schema: &Arc<Schema>,
         id: RuleId,
@@ -512,6 +582,9 @@ impl<'a> RuleRef<'a> {
             MatchKind::Range => {
                 let (low, high) = self.ends(id);
                 match (low, high) {
+                    _ if mask != shared_prefix_mask(low, high, field.width()) => {
+                        FieldMatch::Ternary { value, mask }
+                    }
                     (0, high) if high == full => FieldMatch::Any,
                     (low, high) if low == high => FieldMatch::Exact(low),
                     (low, high) => FieldMatch::Range { low, high },
@@ -519,11 +592,15 @@ impl<'a> RuleRef<'a> {
             }
             _ if mask == 0 => FieldMatch::Any,
             _ if mask == full => FieldMatch::Exact(value),
-            MatchKind::Prefix => FieldMatch::Prefix {
-                value,
-                length: mask.count_ones(),
-            },
-            MatchKind::Ternary | MatchKind::Exact => FieldMatch::Ternary { value, mask },
+            MatchKind::Prefix if mask == prefix_mask(field.width(), mask.count_ones()) => {
+                FieldMatch::Prefix {
+                    value,
+                    length: mask.count_ones(),
+                }
+            }
+            MatchKind::Prefix | MatchKind::Ternary | MatchKind::Exact => {
+                FieldMatch::Ternary { value, mask }
+            }
         }
     }
 
@@ -535,8 +612,8 @@ impl<'a> RuleRef<'a> {
 
     /// The smallest and the largest value of a field that the rule admits.
     ///
-    /// For a ternary field every admitted value lies between the two, but not
-    /// every value between them is admitted.
+    /// Where [`field`](Self::field) is a [`FieldMatch::Ternary`], every admitted
+    /// value lies between the two, but not every value between them is admitted.
     #[must_use]
     pub fn ends(&self, id: FieldId) -> (u128, u128) {
         let field = self.schema.field(id);
@@ -567,11 +644,10 @@ impl<'a> RuleRef<'a> {
         if pairs.any(|((a, b), (ma, mb))| (a ^ b) & ma & mb != 0) {
             return false;
         }
-        self.schema.range_fields().iter().all(|range| {
-            let (low_a, high_a) = (range.key.get(self.value()), range.high.get(self.high()));
-            let (low_b, high_b) = (range.key.get(other.value()), range.high.get(other.high()));
-            low_a <= high_b && low_b <= high_a
-        })
+        self.schema
+            .range_fields()
+            .iter()
+            .all(|range| Demanded::new(self, range).meets(Demanded::new(other, range)))
     }
 
     /// Whether every key that matches `other` matches this rule too. The rules
@@ -651,7 +727,7 @@ mod tests {
         use FieldMatch::{Any, Exact, Prefix, Range, Ternary};
         use MatchKind as K;
         let all = [K::Exact, K::Prefix, K::Range, K::Ternary];
-        let cases: [(FieldMatch, &[K]); 8] = [
+        let cases: [(FieldMatch, &[K]); 9] = [
             (Any, &all),
             (Exact(7), &all),
             (
@@ -683,7 +759,17 @@ mod tests {
                 },
                 &[K::Prefix, K::Range, K::Ternary],
             ),
-            (Ternary { value: 1, mask: 1 }, &[K::Ternary]),
+            (
+                Ternary { value: 1, mask: 1 },
+                &[K::Prefix, K::Range, K::Ternary],
+            ),
+            (
+                Ternary {
+                    value: 0xff,
+                    mask: 0x5a,
+                },
+                &[K::Prefix, K::Range, K::Ternary],
+            ),
         ];
         for (wanted, allowed) in cases {
             for kind in all {
@@ -749,39 +835,106 @@ mod tests {
     }
 
     #[test]
+    fn the_smallest_number_under_a_mask_is_found() {
+        for mask in 0..256u128 {
+            for value in (0..256).filter(|value| value & !mask == 0) {
+                let mut expected = None;
+                for low in (0..256).rev() {
+                    if low & mask == value {
+                        expected = Some(low);
+                    }
+                    let found = smallest_from(low, value, mask, 8);
+                    assert_eq!(found, expected, "{value:#x}&{mask:#x} from {low:#x}");
+                }
+            }
+        }
+        let top = 1 << 127;
+        assert_eq!(smallest_from(top + 1, 0, 1, 128), Some(top + 2));
+        assert_eq!(smallest_from(u128::MAX, 0, 1, 128), None);
+    }
+
+    /// In the simplest form that says it: with holes as it was given, else as
+    /// the field's kind has it.
+    #[test]
+    fn values_under_masks_are_read_back() {
+        for kind in [MatchKind::Prefix, MatchKind::Range] {
+            let schema = Schema::new("t", vec![field(kind)]).unwrap();
+            let field_id = schema.field_ids().next().unwrap();
+            for mask in 0..256u128 {
+                for value in [0, 0xff, 0x5a, 0x81] {
+                    let wanted = [FieldMatch::Ternary { value, mask }];
+                    let id = RuleId::from_index(0);
+                    let rule = Rule::new(&schema, id, Priority(1), ActionId(0), &wanted).unwrap();
+                    let rule = rule.view();
+                    let found = rule.field(field_id);
+                    let value = value & mask;
+                    let length = mask.count_ones();
+                    let high = value | (0xff & !mask);
+                    let expected = match mask {
+                        0 => FieldMatch::Any,
+                        0xff => FieldMatch::Exact(value),
+                        mask if mask != prefix_mask(8, length) => {
+                            FieldMatch::Ternary { value, mask }
+                        }
+                        _ if kind == MatchKind::Range => FieldMatch::Range { low: value, high },
+                        _ => FieldMatch::Prefix { value, length },
+                    };
+                    assert_eq!(found, expected, "{kind} {value:#x}&{mask:#x}");
+                    assert_eq!(rule.ends(field_id), (value, high));
+                    let again = Rule::new(&schema, id, Priority(1), ActionId(0), &[found]);
+                    assert_eq!(again.unwrap().view().words(), rule.words());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_exact_field_takes_no_mask() {
+        let schema = Schema::new("t", vec![field(MatchKind::Exact)]).unwrap();
+        let id = RuleId::from_index(0);
+        let wanted = [FieldMatch::Ternary { value: 1, mask: 3 }];
+        let error = Rule::new(&schema, id, Priority(1), ActionId(0), &wanted).unwrap_err();
+        assert!(error.to_string().contains("0x1&0x3"), "{error}");
+    }
+
+    #[test]
     fn overlap_and_cover_agree_with_enumeration() {
         let schema = Schema::new(
             "t",
             vec![
-                Field::new("r", 3, MatchKind::Range),
-                Field::new("t", 2, MatchKind::Ternary),
+                Field::new("r", 4, MatchKind::Range),
+                Field::new("p", 2, MatchKind::Prefix),
             ],
         )
         .unwrap();
+        let mut wanted = Vec::new();
+        for a in 0..16 {
+            for b in a..16 {
+                wanted.push(FieldMatch::Range { low: a, high: b });
+            }
+            for b in (0..16).filter(|b| a & !b == 0) {
+                wanted.push(FieldMatch::Ternary { value: a, mask: b });
+            }
+        }
         let mut rules = Vec::new();
-        for low in 0..8 {
-            for high in low..8 {
-                for (value, mask) in [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1)] {
-                    let matches = [
-                        FieldMatch::Range { low, high },
-                        FieldMatch::Ternary { value, mask },
-                    ];
-                    let id = RuleId::from_index(rules.len());
-                    rules.push(Rule::new(&schema, id, Priority(1), ActionId(0), &matches).unwrap());
-                }
+        for first in wanted {
+            for (value, mask) in [(0, 0), (1, 1), (3, 3), (0, 1)] {
+                let matches = [first, FieldMatch::Ternary { value, mask }];
+                let id = RuleId::from_index(rules.len());
+                rules.push(Rule::new(&schema, id, Priority(1), ActionId(0), &matches).unwrap());
             }
         }
         let mut keys = KeyVec::new(&schema);
-        for r in 0..8 {
-            for t in 0..4 {
-                keys.push(&[r, t]).unwrap();
+        for r in 0..16 {
+            for p in 0..4 {
+                keys.push(&[r, p]).unwrap();
             }
         }
-        let sets: Vec<u32> = rules
+        let sets: Vec<u64> = rules
             .iter()
             .map(|rule| {
                 (0..keys.len()).fold(0, |set, i| {
-                    set | (u32::from(rule.view().matches(keys.key(i))) << i)
+                    set | (u64::from(rule.view().matches(keys.key(i))) << i)
                 })
             })
             .collect();
