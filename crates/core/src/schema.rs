@@ -47,7 +47,9 @@ pub const MAX_FIELD_BITS: u32 = 128;
 
 /// How rules may constrain a field.
 ///
-/// Every kind admits the wildcard as well.
+/// Every kind admits the wildcard as well. Prefix and range fields also take a
+/// value under any mask, as ternary fields do: kinds say what is usual, and
+/// engines arrange rules by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
     /// One value.
