@@ -4,7 +4,9 @@ use std::fmt;
 
 /// How rules may constrain a field.
 ///
-/// Every kind admits the wildcard as well.
+/// Every kind admits the wildcard as well. Prefix and range fields also take a
+/// value under any mask, as ternary fields do: kinds say what is usual, and
+/// engines arrange rules by that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MatchKind {
     /// One value.

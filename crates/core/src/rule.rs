@@ -13,14 +13,23 @@
 //! bits that all its values share, the longest prefix that contains it ([TM19]
 //! §III.A). So hashing engines use `value` and `mask` alone and check the true
 //! range on the few rules that are left.
+//!
+//! A prefix field and a range field take a value under any mask as well. In a
+//! range field, `value` and `high` are then the smallest and the largest value
+//! that agrees with the mask. Every key that agrees lies between them, so the
+//! test is the same. The two forms cannot be confused: the mask of a range is a
+//! prefix, and a mask that is a prefix says the same in both forms.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::RuleError;
 use crate::packed::PackedRule;
-use crate::schema::{Field, FieldId, MatchKind, Schema};
+use crate::schema::{Field, FieldId, MatchKind, RangeField, Schema};
 use crate::schema::{low_ones, prefix_mask};
+
+#[cfg(test)]
+mod tests;
 
 /// Names a rule. Two rules of one rule set never share an id; at equal
 /// priority the lower id wins.
@@ -189,7 +198,8 @@ pub enum FieldMatch {
         high: u128,
     },
     /// The values that agree with `value` on the bits of `mask`. Bits of
-    /// `value` outside it are ignored.
+    /// `value` outside it are ignored. Prefix, range and ternary fields take
+    /// any mask.
     Ternary {
         /// Any member.
         value: u128,
@@ -236,16 +246,15 @@ impl FieldMatch {
                 mask: shared_prefix_mask(low, high, width),
                 high,
             }),
-            (MatchKind::Range, None) => Err(wrong_kind()),
-            (MatchKind::Ternary, None) => match *self {
+            (MatchKind::Exact, None) => Err(wrong_kind()),
+            (_, None) => match *self {
                 FieldMatch::Ternary { value, mask } => Ok(PackedMatch {
                     value: value & mask,
                     mask,
-                    high: 0,
+                    high: (value & mask) | (full & !mask),
                 }),
                 _ => unreachable!("only a ternary match is no interval"),
             },
-            (_, None) => Err(wrong_kind()),
             (kind, Some((low, high))) => {
                 let mask = shared_prefix_mask(low, high, width);
                 let is_prefix = low & !mask == 0 && high == low | (full & !mask);
@@ -321,6 +330,70 @@ fn shared_prefix_mask(low: u128, high: u128, width: u32) -> u128 {
     low_ones(width) & !low_ones(differing)
 }
 
+/// The smallest number from `low` on that agrees with `value` on the bits of
+/// `mask`, if there is one of `width` bits. `value` has no bit outside `mask`.
+fn smallest_from(low: u128, value: u128, mask: u128, width: u32) -> Option<u128> {
+    let differing = (low ^ value) & mask;
+    if differing == 0 {
+        return Some(low);
+    }
+    let first = differing.ilog2();
+    if value >> first & 1 != 0 {
+        // The bits above agree, and this one makes the number larger.
+        let below = low_ones(first + 1);
+        return Some((low & !below) | (value & below));
+    }
+    // A free bit above has to make the number larger, the lowest that can.
+    let free = low_ones(width) & !mask & !low & !low_ones(first + 1);
+    if free == 0 {
+        return None;
+    }
+    let raised = free.trailing_zeros();
+    let below = low_ones(raised);
+    Some((low & !below) | 1 << raised | (value & below))
+}
+
+/// What a packed rule demands of a range field.
+#[derive(Clone, Copy)]
+struct Demanded {
+    low: u128,
+    high: u128,
+    mask: u128,
+    width: u32,
+}
+
+impl Demanded {
+    fn new(rule: &RuleRef<'_>, range: &RangeField) -> Demanded {
+        Demanded {
+            low: range.key.get(rule.value()),
+            high: range.high.get(rule.high()),
+            mask: range.key.get(rule.mask()),
+            width: rule.schema.field(range.field).width(),
+        }
+    }
+
+    /// Whether this is a value under a mask that is no prefix.
+    fn has_holes(self) -> bool {
+        self.mask != shared_prefix_mask(self.low, self.high, self.width)
+    }
+
+    /// Whether some value meets both demands. The bits that both masks have
+    /// must agree.
+    fn meets(self, other: Demanded) -> bool {
+        let intervals_meet = self.low <= other.high && other.low <= self.high;
+        let within = |holes: Demanded, range: Demanded| {
+            smallest_from(range.low, holes.low, holes.mask, holes.width)
+                .is_some_and(|smallest| smallest <= range.high)
+        };
+        intervals_meet
+            && match (self.has_holes(), other.has_holes()) {
+                (true, false) => within(self, other),
+                (false, true) => within(other, self),
+                (true, true) | (false, false) => true,
+            }
+    }
+}
+
 /// A rule that owns its words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
@@ -339,7 +412,8 @@ impl Rule {
     /// [`RuleError`] when the number of matches is not the schema's, or a match
     /// does not fit its field's width or kind. Matches that mean the same are
     /// interchangeable: a range field takes a prefix, a prefix field a range
-    /// that is one.
+    /// that is one. Both take a value under any mask; an exact field takes one
+    /// value or any.
     pub fn new(
         schema: &Arc<Schema>,
         id: RuleId,
@@ -513,6 +587,9 @@ impl<'a> RuleRef<'a> {
             MatchKind::Range => {
                 let (low, high) = self.ends(id);
                 match (low, high) {
+                    _ if mask != shared_prefix_mask(low, high, field.width()) => {
+                        FieldMatch::Ternary { value, mask }
+                    }
                     (0, high) if high == full => FieldMatch::Any,
                     (low, high) if low == high => FieldMatch::Exact(low),
                     (low, high) => FieldMatch::Range { low, high },
@@ -520,11 +597,15 @@ impl<'a> RuleRef<'a> {
             }
             _ if mask == 0 => FieldMatch::Any,
             _ if mask == full => FieldMatch::Exact(value),
-            MatchKind::Prefix => FieldMatch::Prefix {
-                value,
-                length: mask.count_ones(),
-            },
-            MatchKind::Ternary | MatchKind::Exact => FieldMatch::Ternary { value, mask },
+            MatchKind::Prefix if mask == prefix_mask(field.width(), mask.count_ones()) => {
+                FieldMatch::Prefix {
+                    value,
+                    length: mask.count_ones(),
+                }
+            }
+            MatchKind::Prefix | MatchKind::Ternary | MatchKind::Exact => {
+                FieldMatch::Ternary { value, mask }
+            }
         }
     }
 
@@ -536,8 +617,8 @@ impl<'a> RuleRef<'a> {
 
     /// The smallest and the largest value of a field that the rule admits.
     ///
-    /// For a ternary field every admitted value lies between the two, but not
-    /// every value between them is admitted.
+    /// Where [`field`](Self::field) is a [`FieldMatch::Ternary`], every admitted
+    /// value lies between the two, but not every value between them is admitted.
     #[must_use]
     pub fn ends(&self, id: FieldId) -> (u128, u128) {
         let field = self.schema.field(id);
@@ -568,11 +649,10 @@ impl<'a> RuleRef<'a> {
         if pairs.any(|((a, b), (ma, mb))| (a ^ b) & ma & mb != 0) {
             return false;
         }
-        self.schema.range_fields().iter().all(|range| {
-            let (low_a, high_a) = (range.key.get(self.value()), range.high.get(self.high()));
-            let (low_b, high_b) = (range.key.get(other.value()), range.high.get(other.high()));
-            low_a <= high_b && low_b <= high_a
-        })
+        self.schema
+            .range_fields()
+            .iter()
+            .all(|range| Demanded::new(self, range).meets(Demanded::new(other, range)))
     }
 
     /// Whether every key that matches `other` matches this rule too. The rules
@@ -628,175 +708,5 @@ impl fmt::Display for RuleRef<'_> {
 impl<'a> From<RuleRef<'a>> for PackedRule<'a> {
     fn from(rule: RuleRef<'a>) -> PackedRule<'a> {
         PackedRule::new(rule.schema(), rule.words())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::key::KeyVec;
-
-    fn field(kind: MatchKind) -> Field {
-        Field::new("f", 8, kind)
-    }
-
-    #[test]
-    fn winners_order_by_priority_then_id() {
-        let winner = |p, id| Winner::new(Priority(p), RuleId::new(id).unwrap());
-        assert!(winner(2, 9).beats(winner(1, 0)));
-        assert!(winner(1, 0).beats(winner(1, 1)));
-        assert!(!winner(1, 1).beats(winner(1, 1)));
-        assert!(winner(0, u32::MAX - 1).beats(Winner::MISS));
-        assert_eq!(winner(7, 3).rule().map(RuleId::get), Some(3));
-        assert_eq!(winner(7, 3).priority(), Some(Priority(7)));
-        assert_eq!(Winner::MISS.rule(), None);
-        assert!(RuleId::new(u32::MAX).is_err());
-    }
-
-    #[test]
-    fn kinds_take_what_means_the_same_and_refuse_the_rest() {
-        use FieldMatch::{Any, Exact, Prefix, Range, Ternary};
-        use MatchKind as K;
-        let all = [K::Exact, K::Prefix, K::Range, K::Ternary];
-        let cases: [(FieldMatch, &[K]); 8] = [
-            (Any, &all),
-            (Exact(7), &all),
-            (
-                Prefix {
-                    value: 0xa0,
-                    length: 8,
-                },
-                &all,
-            ),
-            (
-                Prefix {
-                    value: 0xa0,
-                    length: 3,
-                },
-                &[K::Prefix, K::Range, K::Ternary],
-            ),
-            (
-                Range {
-                    low: 0xa0,
-                    high: 0xbf,
-                },
-                &[K::Prefix, K::Range, K::Ternary],
-            ),
-            (Range { low: 9, high: 10 }, &[K::Range]),
-            (
-                Ternary {
-                    value: 0xa0,
-                    mask: 0xe0,
-                },
-                &[K::Prefix, K::Range, K::Ternary],
-            ),
-            (Ternary { value: 1, mask: 1 }, &[K::Ternary]),
-        ];
-        for (wanted, allowed) in cases {
-            for kind in all {
-                let schema = Schema::new("t", vec![field(kind)]).unwrap();
-                let rule = Rule::new(
-                    &schema,
-                    RuleId::from_index(0),
-                    Priority(1),
-                    ActionId(0),
-                    &[wanted],
-                );
-                assert_eq!(
-                    rule.is_ok(),
-                    allowed.contains(&kind),
-                    "{wanted:?} as {kind}"
-                );
-                let Ok(rule) = rule else { continue };
-                for value in 0..=255u128 {
-                    let expected = match wanted {
-                        Any => true,
-                        Exact(v) => v == value,
-                        Prefix { value: v, length } => {
-                            length == 0 || v >> (8 - length) == value >> (8 - length)
-                        }
-                        Range { low, high } => (low..=high).contains(&value),
-                        Ternary { value: v, mask } => (v ^ value) & mask == 0,
-                    };
-                    let mut keys = KeyVec::new(&schema);
-                    keys.push(&[value]).unwrap();
-                    assert_eq!(
-                        rule.view().matches(keys.key(0)),
-                        expected,
-                        "{wanted:?} {value}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn numbers_must_fit() {
-        let schema = Schema::new("t", vec![field(MatchKind::Range)]).unwrap();
-        let build = |wanted| {
-            Rule::new(
-                &schema,
-                RuleId::from_index(0),
-                Priority(1),
-                ActionId(0),
-                &[wanted],
-            )
-            .unwrap_err()
-            .to_string()
-        };
-        assert!(build(FieldMatch::Exact(256)).contains("8 bits"));
-        assert!(build(FieldMatch::Range { low: 9, high: 8 }).contains("9"));
-        assert!(
-            build(FieldMatch::Prefix {
-                value: 0,
-                length: 9
-            })
-            .contains("/9")
-        );
-    }
-
-    #[test]
-    fn overlap_and_cover_agree_with_enumeration() {
-        let schema = Schema::new(
-            "t",
-            vec![
-                Field::new("r", 3, MatchKind::Range),
-                Field::new("t", 2, MatchKind::Ternary),
-            ],
-        )
-        .unwrap();
-        let mut rules = Vec::new();
-        for low in 0..8 {
-            for high in low..8 {
-                for (value, mask) in [(0, 0), (1, 1), (2, 2), (3, 3), (0, 1)] {
-                    let matches = [
-                        FieldMatch::Range { low, high },
-                        FieldMatch::Ternary { value, mask },
-                    ];
-                    let id = RuleId::from_index(rules.len());
-                    rules.push(Rule::new(&schema, id, Priority(1), ActionId(0), &matches).unwrap());
-                }
-            }
-        }
-        let mut keys = KeyVec::new(&schema);
-        for r in 0..8 {
-            for t in 0..4 {
-                keys.push(&[r, t]).unwrap();
-            }
-        }
-        let sets: Vec<u32> = rules
-            .iter()
-            .map(|rule| {
-                (0..keys.len()).fold(0, |set, i| {
-                    set | (u32::from(rule.view().matches(keys.key(i))) << i)
-                })
-            })
-            .collect();
-        for (a, set_a) in rules.iter().zip(&sets) {
-            for (b, set_b) in rules.iter().zip(&sets) {
-                assert_eq!(a.view().overlaps(&b.view()), set_a & set_b != 0);
-                assert_eq!(a.view().covers(&b.view()), set_a & set_b == *set_b);
-            }
-        }
     }
 }

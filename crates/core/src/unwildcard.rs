@@ -5,7 +5,8 @@
 //! bits where it matched, one disagreeing bit where it did not. A range that
 //! is no prefix needs more leading bits than its shared prefix: as many as
 //! make the block of values around the key's lie inside of the range, or
-//! outside of it.
+//! outside of it. A value under a mask needs no more than the mask, in a range
+//! field as well.
 
 use crate::packed::PackedRule;
 use crate::schema::{Placement, prefix_mask};
@@ -18,6 +19,11 @@ pub(crate) fn confirm(rule: &PackedRule<'_>, key: &[u64], wanted: &mut [u64]) {
     for range in rule.schema.range_fields() {
         let width = rule.width(range);
         let (low, high) = rule.ends(range);
+        let free = prefix_mask(width, width) & !range.key.get(rule.mask);
+        if low & free == 0 && high == low | free {
+            // A prefix or a value under a mask: the bits of the mask are all.
+            continue;
+        }
         let found = range.key.get(key);
         let inside = |length: u32| {
             let mask = prefix_mask(width, length);
@@ -84,6 +90,7 @@ mod tests {
         #[test]
         fn wanted_bits_decide_the_comparison(
             ends in (0u128..64, 0u128..64),
+            holes in (0u128..64, 0u128..64, any::<bool>()),
             ternary in (0u128..16, 0u128..16),
             header in (0u128..64, 0u128..16),
         ) {
@@ -93,7 +100,10 @@ mod tests {
             ]).unwrap();
             let (low, high) = (ends.0.min(ends.1), ends.0.max(ends.1));
             let matches = [
-                FieldMatch::Range { low, high },
+                match holes {
+                    (value, mask, true) => FieldMatch::Ternary { value, mask },
+                    _ => FieldMatch::Range { low, high },
+                },
                 FieldMatch::Ternary { value: ternary.0, mask: ternary.1 },
             ];
             let rule = Rule::new(&schema, RuleId::from_index(0), Priority(1), ActionId(0), &matches)

@@ -90,6 +90,10 @@ fn random_match(field: &Field, dice: &mut Dice) -> FieldMatch {
     }
     match field.kind() {
         MatchKind::Exact => FieldMatch::Exact(first),
+        MatchKind::Prefix | MatchKind::Range if dice.below(5) == 0 => FieldMatch::Ternary {
+            value: first,
+            mask: bits(width, dice),
+        },
         MatchKind::Prefix => FieldMatch::Prefix {
             value: first,
             length: u32::try_from(dice.below(width as usize + 1)).unwrap(),

@@ -17,7 +17,8 @@
 //! beyond the flags are ignored and counted. Rules have no action in this
 //! format; they get the one called [`NO_ACTION`].
 //!
-//! Writing puts the rules in the order in which they win. IPv6 addresses are
+//! Writing puts the rules in the order in which they win. The format has no
+//! non-contiguous masks: a rule with one is left out, and counted. IPv6 addresses are
 //! written with all their eight groups, as some readers of this format know no
 //! `::`.
 
@@ -552,8 +553,14 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
     let moved = moved.count();
 
     let mut buffer = String::new();
+    let mut masked = 0;
     for (_, position) in &order {
-        for (part, rule) in policy.rule(policy.ids()[*position]) {
+        let id = policy.ids()[*position];
+        if policy.rule(id).any(|(_, rule)| has_mask(&rule)) {
+            masked += 1;
+            continue;
+        }
+        for (part, rule) in policy.rule(id) {
             let v6 = Some(part) == v6;
             debug_assert!(v6 || Some(part) == v4);
             write_line(&mut buffer, rule, v6);
@@ -566,6 +573,14 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
     }
     out.write_all(buffer.as_bytes())?;
 
+    report.note(
+        Effect::Changed,
+        masked,
+        format!(
+            "{} left out: the format has no masks but those of prefixes",
+            counted_verb(masked, "rule", "was", "were")
+        ),
+    );
     report.note(
         Effect::Restated,
         named,
@@ -615,6 +630,12 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
         ),
     );
     Ok(report)
+}
+
+/// Whether a field has a value under a mask that is no prefix.
+fn has_mask(rule: &RuleRef<'_>) -> bool {
+    let mut fields = rule.schema().field_ids().map(|field| rule.field(field));
+    fields.any(|wanted| matches!(wanted, FieldMatch::Ternary { .. }))
 }
 
 fn write_line(out: &mut String, rule: RuleRef<'_>, v6: bool) {

@@ -18,7 +18,8 @@
 //! asked for; for five-tuples the Ethernet type picks the family and there is no
 //! place for the fields below IP. A flow that demands a field for which the
 //! schema has no place is an error, as is a mask where the schema takes one
-//! value: dropping it would change decisions. So is a field without what it
+//! value (`dl_src` in `openflow15`): dropping it would change decisions. Ports
+//! and addresses take any mask, such as `tp_dst=0x1/0x11`. So is a field without what it
 //! needs (`tp_dst` without `tcp`, `udp` or `sctp`; `nw_src` without `ip`), which
 //! switches ignore or refuse.
 //!

@@ -27,7 +27,7 @@
 //! | `443`, `0x1bb`, `10.0.0.1`, `tcp` | this value | all |
 //! | `10.0.0.0/8` | the values that start with these bits | prefix, range, ternary |
 //! | `80-89` | the values from the first to the last | range; others if it is a prefix |
-//! | `0x1&0x3` | the values that agree on the mask's bits | ternary; others if it is a prefix |
+//! | `0x1&0x3` | the values that agree on the mask's bits | prefix, range, ternary |
 //!
 //! Numbers may be decimal or hexadecimal everywhere. In `dual-5tuple` a rule is
 //! of the family of its addresses; one without addresses holds for both, unless

@@ -144,14 +144,12 @@ pub(super) fn prefix_length(mask: u128, width: u32) -> Option<u32> {
 /// the rule makes.
 pub(super) fn kind_takes(field: &Field, wanted: &FieldMatch) -> bool {
     let full = field.max_value();
-    let prefix = |mask| prefix_length(mask, field.width());
     match (field.kind(), *wanted) {
-        (MatchKind::Ternary, FieldMatch::Range { low, high }) => range_is_prefix(low, high),
-        (MatchKind::Ternary, _) | (_, FieldMatch::Any | FieldMatch::Exact(_)) => true,
-        (MatchKind::Range, FieldMatch::Ternary { mask, .. })
-        | (MatchKind::Prefix, FieldMatch::Ternary { mask, .. }) => prefix(mask).is_some(),
-        (MatchKind::Range, _) | (MatchKind::Prefix, FieldMatch::Prefix { .. }) => true,
-        (MatchKind::Prefix, FieldMatch::Range { low, high }) => range_is_prefix(low, high),
+        (MatchKind::Range, _) | (_, FieldMatch::Any | FieldMatch::Exact(_)) => true,
+        (MatchKind::Prefix | MatchKind::Ternary, FieldMatch::Range { low, high }) => {
+            range_is_prefix(low, high)
+        }
+        (MatchKind::Prefix | MatchKind::Ternary, _) => true,
         (MatchKind::Exact, FieldMatch::Prefix { length, .. }) => {
             length == 0 || length == field.width()
         }
@@ -181,8 +179,8 @@ fn range_is_prefix(low: u128, high: u128) -> bool {
 pub(super) fn wrong_kind<'t>(text: &'t str, field: &Field) -> Fault<'t> {
     let expected = match field.kind() {
         MatchKind::Exact => "one value or `*`",
-        MatchKind::Prefix => "one value, a prefix such as VALUE/LENGTH, or `*`",
-        MatchKind::Range => "one value, a range such as LOW-HIGH, a prefix, or `*`",
+        MatchKind::Prefix => "one value, a prefix such as VALUE/LENGTH, a mask, or `*`",
+        MatchKind::Range => "one value, a range such as LOW-HIGH, a prefix, a mask, or `*`",
         MatchKind::Ternary => "one value, a prefix, a mask such as VALUE&MASK, or `*`",
     };
     Fault::new(

@@ -33,7 +33,8 @@
 
 use classyard::policy::PartId;
 use classyard::{
-    FieldId, MatchKind, Policy, PolicyClassifier, PolicyTrace, Progress, RuleRef, Schema,
+    FieldId, FieldMatch, MatchKind, Policy, PolicyClassifier, PolicyTrace, Progress, RuleRef,
+    Schema,
 };
 use thiserror::Error;
 
@@ -379,10 +380,12 @@ impl<'a> Maker<'a> {
         for id in schema.field_ids() {
             let (low, high) = rule.ends(id);
             let field = schema.field(id);
-            let value = if field.kind() == MatchKind::Range {
+            let masked = matches!(rule.field(id), FieldMatch::Ternary { .. });
+            let value = if field.kind() == MatchKind::Range && !masked {
                 self.draw.between(low, high)
             } else {
-                // Prefixes are masks too: what `high` has more is free.
+                // Prefixes are masks too: what `high` has more is free. So it is
+                // of a range field with a mask.
                 let free = low ^ high;
                 low | (self.draw.up_to(field.max_value()) & free)
             };
@@ -404,7 +407,8 @@ impl<'a> Maker<'a> {
         let field = rule.schema().field(id);
         let (low, high) = rule.ends(id);
         let value = &mut self.values[id.index()];
-        if field.kind() == MatchKind::Ternary {
+        let masked = matches!(rule.field(id), FieldMatch::Ternary { .. });
+        if masked || field.kind() == MatchKind::Ternary {
             // Its neighbours are those that differ in one bit of the mask.
             let mask = rule.schema().placement(id).get(rule.mask());
             if mask != 0 {

@@ -96,6 +96,7 @@ impl Peer {
                 "peers take one kind of header, these rules have {parts}"
             ));
         };
+        subject::check(rules)?;
         let (part, headers) = trace.parts().next().expect("the policy has a part");
         debug_assert_eq!(part.index(), 0);
         let write = |file: &mut dyn std::io::Write| subject::write(rules, headers, file);

@@ -5,7 +5,29 @@
 use std::io::{self, Write};
 
 use classyard::schema::{Field, MatchKind};
-use classyard::{KeyVec, RuleSet, Winner};
+use classyard::{FieldMatch, KeyVec, RuleSet, Winner};
+
+/// Says why a peer cannot be given the rules, if so: a subject has no masks but
+/// those of prefixes for prefix and range fields.
+pub(super) fn check(rules: &RuleSet) -> Result<(), String> {
+    let schema = rules.schema();
+    for rule in rules.iter() {
+        for id in schema.field_ids() {
+            let (field, wanted) = (schema.field(id), rule.field(id));
+            let masked = matches!(wanted, FieldMatch::Ternary { .. });
+            if masked && field.kind() != MatchKind::Ternary {
+                return Err(format!(
+                    "peers take no masks on {} fields, and rule {} has {}={}",
+                    field.kind(),
+                    rule.id(),
+                    field.name(),
+                    wanted.describe(field)
+                ));
+            }
+        }
+    }
+    Ok(())
+}
 
 /// Writes rules, best first, and headers.
 pub(super) fn write(rules: &RuleSet, headers: &KeyVec, out: &mut dyn Write) -> io::Result<()> {
@@ -70,9 +92,35 @@ pub(super) fn read_winners(bytes: &[u8], ranked: &[Winner]) -> Result<Vec<Winner
 
 #[cfg(test)]
 mod tests {
-    use classyard::{ActionId, FieldMatch, Priority, RuleId, Schema};
+    use classyard::{ActionId, Priority, RuleId, Schema};
 
     use super::*;
+
+    #[test]
+    fn masks_on_ports_are_refused() {
+        let schema = Schema::ipv4_5tuple();
+        let mut rules = RuleSet::new(&schema);
+        let mut matches = [FieldMatch::Any; 5];
+        let mut add = |id, matches: &[FieldMatch; 5]| {
+            let id = RuleId::new(id).unwrap();
+            rules.add(id, Priority(1), ActionId(0), matches).unwrap();
+            check(&rules)
+        };
+        matches[3] = FieldMatch::Ternary {
+            value: 0x1000,
+            mask: 0xff00,
+        };
+        assert_eq!(add(4, &matches), Ok(()));
+        matches[3] = FieldMatch::Ternary {
+            value: 1,
+            mask: 0x11,
+        };
+        let error = add(5, &matches).unwrap_err();
+        assert_eq!(
+            error,
+            "peers take no masks on range fields, and rule 5 has dport=0x1&0x11"
+        );
+    }
 
     #[test]
     fn files_are_as_described() {

@@ -39,6 +39,9 @@ pub(crate) fn refused(rule: &RuleRef<'_>, header: &[u128]) -> Vec<FieldId> {
 pub(crate) fn distance(rule: &RuleRef<'_>, id: FieldId, header: &[u128]) -> u32 {
     let (low, high) = rule.ends(id);
     let found = header[id.index()];
+    if let FieldMatch::Ternary { value, mask } = rule.field(id) {
+        return 128 - ((found ^ value) & mask).leading_zeros();
+    }
     let bits = |end: u128| 128 - (found ^ end).leading_zeros();
     bits(low).min(bits(high))
 }

@@ -83,6 +83,7 @@ impl<const W: usize> Forest<W> {
         }
         let mut words = Vec::with_capacity(rules.len() * self.structure.shape().columns());
         for rule in rules {
+            self.structure.keep_mask(&rule);
             self.structure.shape().push_row(&rule, &mut words);
         }
         self.fill_rows(&words, progress)
@@ -127,6 +128,7 @@ impl<const W: usize> Forest<W> {
         fresh.fill_rows(&words, progress)?;
         fresh.growth.budget().end();
         fresh.changes = self.changes;
+        fresh.structure.take_masks_of(&mut self.structure);
         *self = fresh;
         Ok(())
     }
@@ -190,11 +192,8 @@ impl<const W: usize> Forest<W> {
     /// Appends a rule's packed words and returns its priority, if it is there.
     pub(super) fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         let (run, rule) = self.structure.find(id)?.in_run();
-        let ranks = self.structure.ranks(run);
-        let columns = self.structure.run(run);
-        let shape = self.structure.shape();
-        shape.push_packed(columns, ranks.len(), rule, words);
-        Winner::from_rank(ranks[rule]).priority()
+        self.structure.push_packed(run, rule, words);
+        Winner::from_rank(self.structure.ranks(run)[rule]).priority()
     }
 
     /// Bytes held, spare room included.
@@ -250,6 +249,7 @@ impl<const W: usize> Forest<W> {
         let mut row = std::mem::take(&mut self.row);
         row.clear();
         self.structure.shape().push_row(rule, &mut row);
+        self.structure.keep_mask(rule);
         let (structure, growth) = (&mut self.structure, &mut self.growth);
         update::insert(structure, growth, &row, Some(position));
         self.row = row;

@@ -88,7 +88,7 @@ use crate::engine::tuple_space::{
 use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
 use crate::reoptimise::Reoptimise;
-use crate::schema::{FieldId, MatchKind, Schema, prefix_mask};
+use crate::schema::{FieldId, MatchKind, Schema};
 use crate::seed::{Seed, splitmix};
 
 mod background;
@@ -96,7 +96,7 @@ mod offline;
 mod selection;
 
 use background::Installing;
-use selection::{Relaxation, Selection};
+use selection::{Relaxation, Selection, leading_bits};
 
 /// The collision limit of the online form: the best of [TM19] §IV.F.
 const ONLINE_LIMIT: usize = 40;
@@ -430,9 +430,10 @@ impl TupleMerge {
             // A mean length means nothing for masks with holes, or for fields
             // that are whole or not there: take the most specific rule's bits.
             MatchKind::Ternary | MatchKind::Exact => bits,
+            // These may have holes too, though seldom. Bits that the rule of the
+            // longest mask does not have would make a table that fits no rule.
             MatchKind::Prefix | MatchKind::Range => {
-                let width = self.schema.field(field).width();
-                prefix_mask(width, (shortest + longest).div_ceil(2))
+                leading_bits(bits, (shortest + longest).div_ceil(2))
             }
         };
         let mut mask = *common;

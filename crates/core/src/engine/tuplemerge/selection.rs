@@ -22,7 +22,7 @@
 //! loses 16 bits in the paper's form. VPP relaxes IPv6 where networks end: /128
 //! to /64, and /64 to /56.
 
-use crate::schema::{FieldId, FieldRole, MatchKind, Placement, Schema, prefix_mask};
+use crate::schema::{FieldId, FieldRole, MatchKind, Placement, Schema};
 
 /// How far apart address lengths may be to use both, for fields of 32 bits
 /// ([TM19] §III.C.2).
@@ -126,9 +126,20 @@ impl Selection {
                 (Relaxation::Vpp, 128) => at_network_borders(length),
                 _ => length - removed(length, *width, steps),
             };
-            placement.set(mask, prefix_mask(*width, shorter));
+            let shortened = leading_bits(placement.get(mask), shorter);
+            placement.set(mask, shortened);
         }
     }
+}
+
+/// The highest `count` of the bits that are set: of a prefix mask a shorter
+/// one, and of a mask with holes a part of it.
+pub(super) fn leading_bits(mask: u128, count: u32) -> u128 {
+    let mut leading = mask;
+    for _ in count..mask.count_ones() {
+        leading &= leading - 1;
+    }
+    leading
 }
 
 /// Bits that a prefix loses.
@@ -155,6 +166,7 @@ fn at_network_borders(length: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::schema::prefix_mask;
 
     fn tuple(selection: &Selection, schema: &Schema, lengths: [u32; 5]) -> [u32; 5] {
         let mut mask = [0u64; 2];
@@ -185,6 +197,34 @@ mod tests {
         // Far apart: the shorter address goes, and its port.
         assert_eq!(select([8, 32, 16, 16, 8]), [0, 28, 0, 16, 8]);
         assert_eq!(select([32, 27, 16, 16, 8]), [28, 0, 16, 0, 8]);
+    }
+
+    /// A table's mask must be a part of the rule's mask, or the rule would not be
+    /// found in it.
+    #[test]
+    fn a_mask_with_holes_loses_bits_and_gains_none() {
+        assert_eq!(leading_bits(0b1111_0000, 3), 0b1110_0000);
+        assert_eq!(leading_bits(0b1010_0101, 3), 0b1010_0100);
+        assert_eq!(leading_bits(0b1010_0101, 0), 0);
+        let schema = Schema::ipv4_5tuple();
+        let source = *schema.placement(schema.field_named("src").unwrap());
+        for relaxation in [Relaxation::Paper, Relaxation::Vpp] {
+            let selection = Selection::new(&schema, relaxation);
+            for holes in [
+                0x00ff_ff0f,
+                0xff00_ffff,
+                0xffff_fffe,
+                0x8000_0001,
+                0xffff_ff01,
+            ] {
+                let mut mask = [0u64; 2];
+                source.set(&mut mask, holes);
+                for selected in [selection.select(&mask), selection.relax_split(&mask)] {
+                    let selected = source.get(&selected);
+                    assert_eq!(selected & !holes, 0, "{holes:#x} becomes {selected:#x}");
+                }
+            }
+        }
     }
 
     #[test]

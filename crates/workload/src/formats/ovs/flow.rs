@@ -615,7 +615,7 @@ fn place_in<'t>(
                     field.name(),
                     field.kind()
                 ),
-                "a value without a mask, or a mask that is a prefix where prefixes are taken",
+                "a value without a mask, as the field takes one value or any",
             ));
         }
         matches[id.index()] = demand.wanted;

@@ -81,6 +81,35 @@ fn flows_mean_what_they_say() {
     );
 }
 
+/// As they stand in a switch, and written as they were read.
+#[test]
+fn masks_of_any_bits_stand_on_ports_and_addresses() {
+    let text = "priority=3,tcp,tp_src=0x10/0xfff0,tp_dst=0x1/0x11 actions=drop\n\
+        priority=2,ip,nw_src=1.0.0.1/255.0.0.255,nw_dst=10.0.0.0/8 actions=drop\n\
+        priority=1,udp,tp_dst=0x1000/0xff00 actions=drop\n";
+    assert_eq!(
+        shown(text, "ipv4-5tuple"),
+        [
+            "3 sport=16-31 dport=0x1&0x11 proto=tcp -> drop",
+            "2 src=0x1000001&0xff0000ff dst=10.0.0.0/8 -> drop",
+            "1 dport=4096-4351 proto=udp -> drop",
+        ]
+    );
+    let choice = SchemaChoice::named("ipv4-5tuple").unwrap();
+    let options = ReadOptions::default();
+    let read = read_policy("f", text, Some(RuleFormat::Ovs), Some(&choice), &options);
+    let mut written = Vec::new();
+    let report = write_policy(&read.unwrap().value, RuleFormat::Ovs, &mut written).unwrap();
+    assert_eq!(String::from_utf8(written).unwrap(), text);
+    assert!(report.is_exact(), "{report}");
+
+    let ipv6 = "ipv6,ipv6_src=2001:db8::1/ffff:ffff::ffff,actions=drop";
+    assert_eq!(
+        shown(ipv6, "ipv6-5tuple"),
+        ["32768 src=0x20010db8000000000000000000000001&0xffffffff00000000000000000000ffff -> drop"]
+    );
+}
+
 #[test]
 fn what_flows_say_in_vain_is_noted() {
     let text = "cookie=0x0,table=0,idle_timeout=0,actions=drop\n\
@@ -113,19 +142,14 @@ fn flow_mistakes() {
             "1:11: `10.0.0` is no address; expected an IPv4",
         ),
         (
-            "ip,nw_src=1.0.0.1/255.0.0.255,actions=drop",
+            "tcp,tp_dst=0x1/0x10011,actions=drop",
             "openflow15",
-            "1:4: schema `openflow15` cannot say the mask of `nw_src=1.0.0.1/255.0.0.255`: `src` takes prefix matches",
-        ),
-        (
-            "tcp,tp_dst=0x1/0x11,actions=drop",
-            "openflow15",
-            "1:5: schema `openflow15` cannot say the mask of `tp_dst=0x1/0x11`: `dport` takes range",
+            "1:16: `0x10011` does not fit in the 16 bits of `tp_dst`",
         ),
         (
             "dl_src=01:00:00:00:00:00/01:00:00:00:00:00 actions=drop",
             "openflow15",
-            "1:1: schema `openflow15` cannot say the mask",
+            "1:1: schema `openflow15` cannot say the mask of `dl_src=01:00:00:00:00:00/01:00:00:00:00:00`: `eth_src` takes exact",
         ),
         (
             "ct_state=+trk,actions=drop",
@@ -445,15 +469,19 @@ fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
             FieldMatch::Exact([6, 17, 132][usize::try_from(dice.below(3)).unwrap()]),
         );
         for name in ["sport", "dport"] {
-            // A range that is one prefix, so that it stays one flow.
+            // A range that is one prefix, so that it stays one flow; or a mask.
             let low = u128::from(dice.below(1 << 12)) << 4;
-            set(
-                name,
-                FieldMatch::Range {
+            let wanted = match dice.below(3) {
+                0 => FieldMatch::Ternary {
+                    value: low | 1,
+                    mask: u128::from(dice.below(1 << 16)),
+                },
+                _ => FieldMatch::Range {
                     low,
                     high: low | 0xf,
                 },
-            );
+            };
+            set(name, wanted);
         }
     } else {
         set("sport", FieldMatch::Any);

@@ -104,10 +104,17 @@ fn common(
     }
     let ((low_a, high_a), (low_b, high_b)) = (a.ends(id), b.ends(id));
     let (low, high) = (low_a.max(low_b), high_a.min(high_b));
-    match dice.below(3) {
+    let between = match dice.below(3) {
         0 => low,
         1 => high,
         _ => dice.between(low.min(high), high.max(low)),
+    };
+    match (a.field(id), b.field(id)) {
+        // What the mask leaves open is that of a value in the range.
+        (FieldMatch::Ternary { value, mask }, _) | (_, FieldMatch::Ternary { value, mask }) => {
+            (value & mask) | (between & !mask)
+        }
+        _ => between,
     }
 }
 

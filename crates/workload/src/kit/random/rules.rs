@@ -9,6 +9,9 @@ use classyard::{
 
 use super::{Dice, borders};
 
+/// A prefix or a range field has a value under any mask one time in this many.
+const MASKED: usize = 6;
+
 /// Makes rules that overlap, nest, touch and repeat each other.
 ///
 /// Four styles are mixed: rules with a match drawn for each field; rules of a
@@ -280,6 +283,10 @@ impl RuleMaker {
         let value = *dice.pick(&pool.values);
         match field.kind() {
             MatchKind::Exact => FieldMatch::Exact(value),
+            MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED) => FieldMatch::Ternary {
+                value,
+                mask: *dice.pick(&pool.masks),
+            },
             MatchKind::Prefix => FieldMatch::Prefix {
                 value,
                 length: *dice.pick(&pool.lengths),
@@ -299,6 +306,10 @@ impl RuleMaker {
         let value = dice.bits(field.width());
         match field.kind() {
             MatchKind::Exact => FieldMatch::Exact(value),
+            MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED) => FieldMatch::Ternary {
+                value,
+                mask: dice.bits(field.width()),
+            },
             MatchKind::Prefix => FieldMatch::Prefix {
                 value,
                 length: *dice.pick(&pool.lengths),
@@ -412,6 +423,9 @@ fn shape(field: &Field, pool: &Pool, wild: usize, dice: &mut dyn Dice) -> Shape 
     }
     match field.kind() {
         MatchKind::Exact => Shape::Length(field.width()),
+        MatchKind::Prefix | MatchKind::Range if dice.one_in(MASKED) => {
+            Shape::Mask(*dice.pick(&pool.masks))
+        }
         MatchKind::Range if dice.one_in(3) => Shape::Straddle,
         MatchKind::Prefix | MatchKind::Range => Shape::Length(*dice.pick(&pool.lengths)),
         MatchKind::Ternary => Shape::Mask(*dice.pick(&pool.masks)),
@@ -582,6 +596,29 @@ mod tests {
                     assert!(seen.contains(&(16, "high", close)), "{width} {close}");
                 }
             }
+        }
+    }
+
+    /// Prefix and range fields have values under masks that are no prefixes, and
+    /// rules with them meet rules with ranges.
+    #[test]
+    fn masks_stand_on_every_kind_of_field() {
+        let mut dice = SeededDice::new(7);
+        for kind in [MatchKind::Prefix, MatchKind::Range, MatchKind::Ternary] {
+            let schema = Schema::new("m", vec![Field::new("m", 16, kind)]).unwrap();
+            let id = schema.field_ids().next().unwrap();
+            let (mut masked, mut meetings) = (0, 0);
+            for _ in 0..40 {
+                let rules = RuleMaker::new(&schema, &mut dice).rule_set(30, &mut dice);
+                let has_mask =
+                    |rule: &RuleRef<'_>| matches!(rule.field(id), FieldMatch::Ternary { .. });
+                for rule in rules.iter().filter(has_mask) {
+                    masked += 1;
+                    let others = rules.iter().filter(|other| !has_mask(other));
+                    meetings += others.filter(|other| rule.overlaps(other)).count();
+                }
+            }
+            assert!(masked > 50 && meetings > 200, "{kind}: {masked} {meetings}");
         }
     }
 

@@ -68,12 +68,11 @@ impl<'a, const W: usize> Lookup<'a, W> {
     #[inline]
     fn compare(self, keys: &mut impl Keys<W>, hits: Hits<'_>) {
         let words = self.structure.words();
-        let shape = self.structure.shape();
-        let (isa, columns) = (self.config.comparing, shape.run_columns());
-        if shape.has_odd_ranges() {
-            let accept = |run: &[u64], len, rule, key: &[u64; W]| {
-                shape.odd_ranges_accept(run, len, rule, key)
-            };
+        let structure = self.structure;
+        let (isa, columns) = (self.config.comparing, structure.shape().run_columns());
+        if structure.has_more_to_check() {
+            let accept =
+                |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
             compare::improve::<W, true>(isa, words, columns, keys, hits, accept);
         } else {
             compare::improve::<W, false>(isa, words, columns, keys, hits, |_, _, _, _| true);

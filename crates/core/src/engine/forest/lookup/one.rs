@@ -165,11 +165,12 @@ impl<const W: usize> Lookup<'_, W> {
         let ranks = self.structure.ranks(run);
         let mut unpacked = Unpacked::<W>::new();
         for (at, &rank) in ranks.iter().enumerate() {
+            let mask = self.structure.mask_of(rank);
             let rank = Winner::from_rank(rank);
             if !rank.beats(one.winner) {
                 break;
             }
-            let rule = unpacked.rule(shape, words, ranks.len(), at);
+            let rule = unpacked.rule(shape, words, ranks.len(), at, mask);
             let matches = rule.matches(one.key);
             observer.compares(&rule, rank, matches);
             if matches {

@@ -12,6 +12,7 @@
 //! runs     rank × n │ value₀ × n │ mask₀ × n │ …   first of nested tables
 //!
 //! places   rule id ─▶ table, slot
+//! masks    rule id ─▶ mask           non-contiguous masks that runs cannot hold
 //! ```
 //!
 //! # Invariants
@@ -33,6 +34,7 @@
 //! | [`runs`] | runs of rules, in blocks of one array |
 //! | [`array`], [`bits`], [`free_lists`] | what that is made of: words that grow without a pause, a bit for each block, free blocks by length |
 //! | [`places`] | rule id → table, slot |
+//! | [`masks`] | rule id → mask, of the rules whose runs do not have it |
 //! | [`leftover`] | slots of tables that are gone |
 //! | [`chain`] | the order of tables, tables that come and go |
 //! | [`bounds`] | makes bounds exact again |
@@ -59,6 +61,7 @@ mod bounds;
 mod chain;
 mod free_lists;
 mod leftover;
+mod masks;
 mod places;
 mod rules;
 mod runs;
@@ -66,6 +69,7 @@ mod table;
 mod tables;
 
 use leftover::Leftover;
+use masks::Masks;
 use places::Places;
 pub(super) use rules::RuleAt;
 use runs::Runs;
@@ -82,6 +86,7 @@ pub(super) struct Structure<const W: usize> {
     root: TableNumber,
     runs: Runs,
     places: Places,
+    masks: Masks<W>,
     leftover: Leftover,
     huge_pages: bool,
 }
@@ -98,6 +103,7 @@ impl<const W: usize> Structure<W> {
             tables: Tables::new(),
             root: TableNumber::NONE,
             places: Places::new(seed),
+            masks: Masks::new(seed),
             leftover: Leftover::default(),
             huge_pages,
         }
@@ -152,6 +158,7 @@ impl<const W: usize> Structure<W> {
         let slots: usize = self.tables.iter().map(Table::bytes).sum();
         self.runs.bytes()
             + self.places.bytes()
+            + self.masks.bytes()
             + slots
             + self.leftover.bytes()
             + self.tables.bytes()

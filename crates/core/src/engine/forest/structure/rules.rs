@@ -156,6 +156,7 @@ impl<const W: usize> Structure<W> {
     #[inline]
     pub(crate) fn remove_id(&mut self, id: RuleId) -> Option<RuleAt> {
         let place = self.places.remove(id)?;
+        self.forget_mask(id);
         Some(self.find_at(id, place))
     }
 

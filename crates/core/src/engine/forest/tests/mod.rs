@@ -13,6 +13,7 @@ use crate::simd::Isa;
 mod adoption;
 mod capacity;
 mod conflicts;
+mod masks;
 
 /// An empty forest for IPv4 rules, without vectors.
 fn forest(most: usize, seed: u64) -> Forest<2> {
