@@ -3,7 +3,7 @@
 //!
 //! An engine's author writes [`Algorithm`] for keys of `W` words: build, look
 //! up, explain, count. If rules may change, also [`Updates`]: insert, remove.
-//! The [`Adapter`] makes a [`Classifier`] of it. It chooses `W` for a schema,
+//! The adapter makes a [`Classifier`] of it. It chooses `W` for a schema,
 //! checks lengths, lends working memory, and makes transactions: checks them
 //! against rules and limits, then applies each change.
 //!
