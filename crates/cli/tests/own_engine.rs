@@ -110,7 +110,7 @@ fn bench_measures_its_lookups_and_no_updates() {
 fn packets_are_classified_and_explained_with_it() {
     let own = json(&["classify", "--engine", "stride", "--format", "json"]);
     let built_in = json(&["classify", "--engine", "linear", "--format", "json"]);
-    assert!(own["hits"].as_u64() > Some(1000));
+    assert!(own["rules_hit"].as_u64() > Some(50));
     for what in ["hits", "misses", "actions", "never_hit", "rules_hit"] {
         assert_eq!(own[what], built_in[what], "{what}");
     }
