@@ -397,6 +397,17 @@ fn tables_of_engines_in_documents_are_the_registrys() {
             (row[1] == kind).then_some(()).ok_or(format!("kind {kind}"))
         });
     }
+    let columns = ["engine", "what it is", "lookups", "updates"];
+    rows_are_the_registrys("README.md", &columns, |engine, row| {
+        if row[1].replace('`', "") != engine.summary {
+            return Err(format!("the summary {:?}", engine.summary));
+        }
+        let none = kind(engine) == "static";
+        if (row[3] == "none") != none {
+            return Err("`none` under updates for static engines only".to_owned());
+        }
+        Ok(())
+    });
 }
 
 #[test]
