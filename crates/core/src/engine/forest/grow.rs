@@ -227,7 +227,7 @@ fn grow_table<const W: usize>(
 
 /// Makes a run of rules, or nested tables if they are too many; the caller fills the
 /// place with it. When they are the `whole` of a table that should have told them
-/// apart, learning again would choose the same table.
+/// apart, a second search would choose the same table.
 pub(super) fn grow_bucket<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
