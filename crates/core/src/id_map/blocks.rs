@@ -25,6 +25,33 @@ use super::work;
 /// The binary logarithm of the values in a chunk: 8 KB if they take 8 bytes.
 const CHUNK_BITS: u32 = 10;
 
+/// Bits of a block's number.
+const NUMBER_BITS: u32 = 28;
+
+/// A block of a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct BlockAt {
+    pub(super) class: usize,
+    pub(super) block: usize,
+}
+
+impl BlockAt {
+    /// As 31 bits, which are not 0.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // 2^32 ids have 2^28 pages
+    pub(super) fn packed(self) -> u32 {
+        (self.class as u32 + 1) << NUMBER_BITS | self.block as u32
+    }
+
+    #[inline]
+    pub(super) fn unpacked(bits: u32) -> BlockAt {
+        BlockAt {
+            class: (bits >> NUMBER_BITS) as usize - 1,
+            block: (bits & ((1 << NUMBER_BITS) - 1)) as usize,
+        }
+    }
+}
+
 /// What is known of a block: its page's number, then the bitmap of the page's
 /// ids that are there.
 #[derive(Clone, Copy)]

@@ -1,391 +1,193 @@
-//! Page numbers to blocks: a hash table that grows and shrinks a few slots at a
-//! time.
+//! Page numbers to blocks: an array where pages are dense, a hash table for the
+//! rest.
 //!
 //! # Idea
-//! Open addressing with linear probing, 8 bytes a slot. When the table is to
-//! grow or to shrink, an empty table of the new size becomes the current one,
-//! and each later update sweeps [`SWEPT`] slots of the old one: their entries go
-//! to the current table. A page is in exactly one of them, so a lookup asks the
-//! current table first and the unswept part of the old one second.
+//! Ids mostly count from 0, so the first pages mostly are all there. Their
+//! blocks are in an array ([`direct`](super::direct)): nothing is hashed and
+//! nothing is searched. The array doubles when half of its pages are there, and
+//! halves when fewer than an eighth are; pages beyond its end are in a hash
+//! table ([`hashed`](super::hashed)).
 //!
-//! The hash multiplies twice by secret odd numbers. One multiplication does not
-//! do: under some multipliers, ids that follow each other share few slots, and
-//! linear probing makes one long cluster of them.
+//! Doubling and halving take their time: each update moves a few pages between
+//! the two. A page is in exactly one of them.
 //!
-//! # Data layout
 //! ```text
-//! slot      0, or | page number, 32 bits | 0 | class + 1, 3 | block, 28 |
-//!
-//! current   segment │ segment │    –    │ segment      2048 slots each, made
-//!                                                      zeroed at first use
-//! old          –    │    –    │ segment │ segment      freed as they are swept
-//!                       swept ──▶ next slot to sweep
+//! steady       0 … array … len │ … hash table …          end = settled = len
+//! doubled      0 … array … settled │ … either … len │ … hash table …
+//! halved       0 … array … len │ … either … end │ … hash table …
 //! ```
-//! A slot number is the upper bits of the hash, so a sweep fills the segments of
-//! the current table in their order, and the two tables together take little
-//! more memory than the larger one.
 //!
 //! # Cost
-//! Load: at most 13/16, at least 3/16 (tables of 8 slots excepted), so 10 to 43
-//! bytes a page, and 20 at most if pages only come. At the highest load, finding
-//! a page takes 3 probes in the mean, finding none 14; the longest cluster grows
-//! with the logarithm of the number of pages and is a few hundred slots.
-//! An update sweeps 16 slots and makes or frees a few segments of 16 KB. Growing
-//! also makes an array with 16 bytes for each segment: 16 KB for a million
-//! pages.
+//! Finding a page in the array: two loads. Memory: 4 to 32 bytes a page of the
+//! array, 8 while ids from 0 on only come. An update looks for [`GATHERED`] pages
+//! in the hash table, or looks at [`LOOKED_AT`] entries of the array and moves
+//! [`GATHERED`] pages at most.
 
-use super::work;
-use crate::seed::splitmix;
+use super::blocks::BlockAt;
+use super::direct::Direct;
+use super::hashed::Hashed;
 
-/// Slots of the old table swept with each update. A table of n slots is swept
-/// after n / 16 updates; it takes at least 3 n / 16 until the next one is due.
-pub(super) const SWEPT: usize = 16;
+/// Pages that one update moves between array and hash table, at most. Doubling
+/// to `2n` entries ends after `n / 4` updates; until then at least `n / 2` pages
+/// are missing for the next.
+const GATHERED: usize = 4;
 
-/// The binary logarithm of the slots in a segment, 16 KB. Smaller segments need
-/// a longer array of segments, larger ones take longer to be made.
-const SEGMENT_BITS: u32 = 11;
-const SEGMENT: usize = 1 << SEGMENT_BITS;
+/// Entries of the array looked at with each update after it was halved.
+const LOOKED_AT: usize = 64;
 
-/// The binary logarithm of the slots of the smallest table.
-const LEAST_BITS: u32 = 3;
+/// The fewest entries of the array.
+const LEAST: usize = 8;
 
-/// Bits of a block's number.
-const BLOCK_BITS: u32 = 28;
-
-/// An empty slot.
-const EMPTY: u64 = 0;
-
-/// A slot of the old table whose page has gone. No page has this number.
-const GONE: u64 = u64::MAX;
-
-/// A block of a class.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct BlockAt {
-    pub(super) class: usize,
-    pub(super) block: usize,
-}
-
-fn entry(page: u32, at: BlockAt) -> u64 {
-    u64::from(page) << 32 | (at.class as u64 + 1) << BLOCK_BITS | at.block as u64
-}
-
-#[allow(clippy::cast_possible_truncation)] // the upper half
-fn page_of(entry: u64) -> u32 {
-    (entry >> 32) as u32
-}
-
-#[allow(clippy::cast_possible_truncation)] // masked
-fn at_of(entry: u64) -> BlockAt {
-    BlockAt {
-        class: (entry >> BLOCK_BITS & 7) as usize - 1,
-        block: (entry & ((1 << BLOCK_BITS) - 1)) as usize,
-    }
-}
-
-/// The slots of a table of a power of two.
-#[derive(Default)]
-struct Slots {
-    /// Segments without slots stand for empty slots only.
-    segments: Vec<Box<[u64]>>,
-    bits: u32,
-}
-
-impl Slots {
-    fn new(bits: u32) -> Slots {
-        let mut segments = Vec::new();
-        segments.resize_with(1 << bits.saturating_sub(SEGMENT_BITS), Box::default);
-        Slots { segments, bits }
-    }
-
-    /// The number of slots.
-    fn count(&self) -> usize {
-        if self.segments.is_empty() {
-            return 0;
-        }
-        1 << self.bits
-    }
-
-    /// The slot where probing begins.
-    #[inline]
-    #[allow(clippy::cast_possible_truncation)] // fewer than 2^32 slots
-    fn home(&self, hash: u64) -> usize {
-        (hash >> 1 >> (63 - self.bits)) as usize
-    }
-
-    #[inline]
-    fn get(&self, slot: usize) -> u64 {
-        let segment = &self.segments[slot >> SEGMENT_BITS];
-        segment.get(slot % SEGMENT).copied().unwrap_or(EMPTY)
-    }
-
-    fn set(&mut self, slot: usize, entry: u64) {
-        let slots = self.count().min(SEGMENT);
-        let segment = &mut self.segments[slot >> SEGMENT_BITS];
-        if segment.is_empty() {
-            *segment = vec![EMPTY; slots].into_boxed_slice();
-        }
-        segment[slot % SEGMENT] = entry;
-    }
-
-    fn next(&self, slot: usize) -> usize {
-        (slot + 1) & (self.count() - 1)
-    }
-
-    /// The entry in the slot where probing for a hash begins; empty if there are
-    /// no slots.
-    #[inline]
-    fn first(&self, hash: u64) -> u64 {
-        let home = self.home(hash);
-        let segment = self.segments.get(home >> SEGMENT_BITS);
-        let entry = segment.and_then(|segment| segment.get(home % SEGMENT));
-        entry.copied().unwrap_or(EMPTY)
-    }
-
-    /// The slot of a page. Slots before `from` hold nothing and are passed over.
-    fn find(&self, page: u32, home: usize, from: usize) -> Option<usize> {
-        if self.segments.is_empty() {
-            return None;
-        }
-        // Mostly the page is in its home slot, or that is empty.
-        let first = home.max(from);
-        if first < self.count() {
-            let entry = self.get(first);
-            if entry == EMPTY {
-                return None;
-            }
-            if page_of(entry) == page {
-                return Some(first);
-            }
-        }
-        match self.scan(page, home.max(from), self.count()) {
-            Scan::Found(slot) => Some(slot),
-            Scan::Empty => None,
-            Scan::End => match self.scan(page, from, home) {
-                Scan::Found(slot) => Some(slot),
-                Scan::Empty | Scan::End => None,
-            },
-        }
-    }
-
-    /// Looks for a page in slots of that range, up to the first empty one.
-    #[inline]
-    fn scan(&self, page: u32, mut from: usize, to: usize) -> Scan {
-        while from < to {
-            let first = from % SEGMENT;
-            let len = (to - from).min(SEGMENT - first);
-            let segment = &self.segments[from >> SEGMENT_BITS];
-            let Some(slots) = segment.get(first..first + len) else {
-                return Scan::Empty;
-            };
-            for (offset, &entry) in slots.iter().enumerate() {
-                work::probed();
-                if page_of(entry) == page && entry != EMPTY {
-                    return Scan::Found(from + offset);
-                }
-                if entry == EMPTY {
-                    return Scan::Empty;
-                }
-            }
-            from += len;
-        }
-        Scan::End
-    }
-
-    /// Adds the entry of a page that the table does not have.
-    fn add(&mut self, home: usize, entry: u64) {
-        let mut slot = home;
-        while self.get(slot) != EMPTY {
-            work::probed();
-            slot = self.next(slot);
-        }
-        work::moved(1);
-        self.set(slot, entry);
-    }
-
-    fn bytes(&self) -> usize {
-        let slots: usize = self.segments.iter().map(|segment| segment.len()).sum();
-        slots * size_of::<u64>() + self.segments.capacity() * size_of::<Box<[u64]>>()
-    }
-}
-
-enum Scan {
-    Found(usize),
-    Empty,
-    End,
-}
+/// The array halves when one entry in more than this is used.
+const SPARSE: usize = 8;
 
 /// A map from page numbers to blocks.
 pub(super) struct Index {
-    current: Slots,
-    old: Slots,
-    /// Slots of the old table before this one hold nothing any more.
-    swept: usize,
-    pages: usize,
-    key: u64,
-    multipliers: [u64; 2],
+    direct: Direct,
+    hashed: Hashed,
+    /// New pages below this go to the array: 0 or a power of two.
+    len: usize,
+    /// Pages below this are not in the hash table.
+    settled: usize,
+    /// Pages from this on are not in the array.
+    end: usize,
 }
 
 impl Index {
     pub(super) fn new(seed: u64) -> Index {
-        let mut state = seed;
         Index {
-            current: Slots::default(),
-            old: Slots::default(),
-            swept: 0,
-            pages: 0,
-            key: splitmix(&mut state),
-            multipliers: std::array::from_fn(|_| splitmix(&mut state) | 1),
+            direct: Direct::default(),
+            hashed: Hashed::new(seed),
+            len: 0,
+            settled: 0,
+            end: 0,
         }
-    }
-
-    #[inline]
-    fn hash(&self, page: u32) -> u64 {
-        let hash = (u64::from(page) ^ self.key).wrapping_mul(self.multipliers[0]);
-        (hash ^ hash >> 32).wrapping_mul(self.multipliers[1])
     }
 
     /// The block of a page.
     #[inline]
     pub(super) fn get(&self, page: u32) -> Option<BlockAt> {
-        let hash = self.hash(page);
-        // Mostly the page is in its home slot.
-        let first = self.current.first(hash);
-        if page_of(first) == page && first != EMPTY {
-            return Some(at_of(first));
+        match self.direct.get(page) {
+            None if page as usize >= self.settled => self.hashed.get(page),
+            found => found,
         }
-        self.search(page, hash)
-    }
-
-    /// Looks beyond the home slot.
-    fn search(&self, page: u32, hash: u64) -> Option<BlockAt> {
-        let home = self.current.home(hash);
-        if let Some(slot) = self.current.find(page, home, 0) {
-            return Some(at_of(self.current.get(slot)));
-        }
-        let slot = self.find_old(page, hash)?;
-        Some(at_of(self.old.get(slot)))
-    }
-
-    #[inline]
-    fn find_old(&self, page: u32, hash: u64) -> Option<usize> {
-        self.old.find(page, self.old.home(hash), self.swept)
     }
 
     /// Gives a page that is there another block.
+    #[inline]
     pub(super) fn set(&mut self, page: u32, at: BlockAt) {
-        let hash = self.hash(page);
-        let home = self.current.home(hash);
-        if let Some(slot) = self.current.find(page, home, 0) {
-            self.current.set(slot, entry(page, at));
+        if self.direct.get(page).is_some() {
+            self.direct.set(page, at);
         } else {
-            let slot = self.find_old(page, hash).expect("the page is there");
-            self.old.set(slot, entry(page, at));
+            self.hashed.set(page, at);
         }
     }
 
     /// Adds a page that is not there.
     pub(super) fn insert(&mut self, page: u32, at: BlockAt) {
-        self.pages += 1;
-        let slots = self.current.count();
-        if self.pages * 16 > slots * 13 {
-            let bits = if slots == 0 {
-                LEAST_BITS
-            } else {
-                self.current.bits + 1
-            };
-            self.resize(bits);
+        if self.len == 0 {
+            self.set_len(LEAST);
+            self.settled = LEAST;
         }
-        let home = self.current.home(self.hash(page));
-        self.current.add(home, entry(page, at));
+        if page as usize >= self.len {
+            self.hashed.insert(page, at);
+            return;
+        }
+        self.direct.set(page, at);
+        self.grow_if_due();
+    }
+
+    /// Doubles the array if half of its pages are there.
+    fn grow_if_due(&mut self) {
+        if self.direct.used() * 2 >= self.len && self.is_steady() {
+            self.set_len(self.len * 2);
+        }
     }
 
     /// Removes a page that is there.
     pub(super) fn remove(&mut self, page: u32) {
-        let hash = self.hash(page);
-        let home = self.current.home(hash);
-        if let Some(slot) = self.current.find(page, home, 0) {
-            self.close_gap(slot);
-        } else {
-            let slot = self.find_old(page, hash).expect("the page is there");
-            self.old.set(slot, GONE);
+        if self.direct.take(page).is_none() {
+            self.hashed.remove(page);
         }
-        self.pages -= 1;
-        if self.pages == 0 {
-            self.current = Slots::default();
-            self.old = Slots::default();
-        } else if self.pages * 16 <= self.current.count() * 3 && self.current.bits > LEAST_BITS {
-            self.resize(self.current.bits - 1);
+        let used = self.direct.used();
+        if used == 0 && self.hashed.is_empty() {
+            self.direct = Direct::default();
+            (self.len, self.settled, self.end) = (0, 0, 0);
+        } else if used * SPARSE < self.len && self.len > LEAST && self.is_steady() {
+            self.len /= 2;
+            self.settled = self.len;
         }
     }
 
-    /// Empties a slot of the current table: entries after it that have been
-    /// pushed away from their homes come nearer.
-    fn close_gap(&mut self, mut gap: usize) {
-        let mask = self.current.count() - 1;
-        let mut slot = gap;
-        loop {
-            slot = self.current.next(slot);
-            let entry = self.current.get(slot);
-            work::probed();
-            if entry == EMPTY {
-                break;
-            }
-            let home = self.current.home(self.hash(page_of(entry)));
-            if slot.wrapping_sub(home) & mask >= slot.wrapping_sub(gap) & mask {
-                work::moved(1);
-                self.current.set(gap, entry);
-                gap = slot;
-            }
-        }
-        self.current.set(gap, EMPTY);
+    /// The array gets more entries. What the hash table has of them comes later.
+    fn set_len(&mut self, len: usize) {
+        self.direct.resize(len);
+        self.len = len;
+        self.end = len;
     }
 
-    /// Begins to fill a table of another size.
-    fn resize(&mut self, bits: u32) {
-        // By the limits of loads the last sweep has ended long before.
-        while self.old.count() > 0 {
-            self.sweep();
-        }
-        self.old = std::mem::replace(&mut self.current, Slots::new(bits));
-        self.swept = 0;
-        self.sweep();
+    /// Whether no page is to be moved between array and hash table.
+    #[inline]
+    fn is_steady(&self) -> bool {
+        self.settled == self.end
     }
 
-    /// Moves the entries of some slots from the old table to the current one.
-    /// Each update of the map calls this once.
+    /// Does some of the work that was put off. Each update of the map calls this
+    /// once.
     #[inline]
     pub(super) fn sweep(&mut self) {
-        if self.old.count() > 0 {
-            self.sweep_some();
+        self.hashed.sweep();
+        if self.settled < self.len {
+            self.gather();
+        } else if self.len < self.end {
+            self.spill();
         }
     }
 
-    fn sweep_some(&mut self) {
-        let slots = self.old.count();
-        let to = slots.min(self.swept + SWEPT);
-        for slot in self.swept..to {
-            work::swept();
-            let entry = self.old.get(slot);
-            if entry != EMPTY && entry != GONE {
-                let home = self.current.home(self.hash(page_of(entry)));
-                self.current.add(home, entry);
+    /// Moves pages from the hash table to the array.
+    fn gather(&mut self) {
+        let to = self.len.min(self.settled + GATHERED);
+        for page in self.settled..to {
+            let page = number(page);
+            if self.direct.get(page).is_none()
+                && let Some(at) = self.hashed.get(page)
+            {
+                self.hashed.remove(page);
+                self.direct.set(page, at);
             }
         }
-        self.swept = to;
-        if to == slots {
-            self.old = Slots::default();
-        } else if to.is_multiple_of(SEGMENT) {
-            self.old.segments[to / SEGMENT - 1] = Box::default();
+        self.settled = to;
+        self.grow_if_due();
+    }
+
+    /// Moves pages from the end of the array to the hash table.
+    fn spill(&mut self) {
+        let to = self.len.max(self.end.saturating_sub(LOOKED_AT));
+        let mut moved = 0;
+        while self.end > to && moved < GATHERED {
+            self.end -= 1;
+            let page = number(self.end);
+            if let Some(at) = self.direct.take(page) {
+                self.hashed.insert(page, at);
+                moved += 1;
+            }
+        }
+        if self.end == self.len {
+            self.direct.resize(self.len);
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.current.bytes() + self.old.bytes()
+        self.direct.bytes() + self.hashed.bytes()
     }
 
-    /// Whether all pages are in the current table.
+    /// Whether nothing is left to sweep.
     #[cfg(test)]
     pub(super) fn is_settled(&self) -> bool {
-        self.old.count() == 0
+        self.is_steady() && self.hashed.is_settled()
     }
+}
+
+fn number(page: usize) -> u32 {
+    u32::try_from(page).expect("2^32 ids have 2^28 pages")
 }

@@ -12,7 +12,9 @@
 //!
 //! # Data layout
 //! ```text
-//! index    page number ─▶ class, block                  8 bytes a slot ([`index`])
+//! index    page number ─▶ class, block                  an array for the lowest
+//!                                                       pages, a hash table for
+//!                                                       others ([`index`])
 //! classes  16:  page, present 0110…  │ value × 16 │ …   6 bytes a header ([`blocks`])
 //!           8:  page, present        │ value × 8  │ …
 //!           …
@@ -27,22 +29,25 @@
 //! its own and ids only come.
 //!
 //! Any single operation: at most three blocks copied (a page's own one twice,
-//! the one that fills a gap), 16 slots of an old index swept, a few clusters of
-//! the index probed, a few pieces of memory of 16 KB made or freed. Nothing
-//! large is copied; only two arrays of descriptors grow as a whole, by 16 bytes
-//! for each 16 KB of the index and by 48 for each 1024 values.
+//! the one that fills a gap), 16 slots of an old hash table swept, four pages
+//! moved between the two parts of the index, a few clusters of the hash table
+//! probed, a few pieces of memory of 16 KB made or freed. Nothing large is
+//! copied; only arrays of descriptors grow as a whole, by 16 or 24 bytes for each
+//! 16 KB of the index and by 48 for each 1024 values.
 
 use std::fmt;
 
 use crate::rule::RuleId;
 
 mod blocks;
+mod direct;
+mod hashed;
 mod index;
 #[cfg(test)]
 mod tests;
 
-use blocks::Blocks;
-use index::{BlockAt, Index};
+use blocks::{BlockAt, Blocks};
+use index::Index;
 
 /// Ids of a page.
 const PAGE: usize = 16;

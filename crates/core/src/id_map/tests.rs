@@ -259,8 +259,8 @@ fn no_operation_does_much() {
             }
             // Three blocks copied, 16 entries swept, one added or some moved
             // into a gap.
-            assert!(most.moved <= 3 * PAGE + index::SWEPT + 64, "{most:?}");
-            assert_eq!(most.swept, index::SWEPT, "{most:?}");
+            assert!(most.moved <= 3 * PAGE + hashed::SWEPT + 64, "{most:?}");
+            assert_eq!(most.swept, hashed::SWEPT, "{most:?}");
             assert!(most.probed <= 2048, "{most:?}");
             assert!(probed <= 40 * 200_000, "{probed} slots probed");
         }

@@ -14,7 +14,7 @@ use super::kernels::compare::RunColumns;
 use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
-use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, Schema, pack};
+use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
 
 /// The columns of a rule in a run, in order: the rank, then for each key word
 /// its value, its mask and, where the word has range lanes, the lanes' upper
@@ -39,17 +39,50 @@ use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, Schema, pack};
 #[derive(Clone, Debug)]
 pub(super) struct RowShape {
     schema: Arc<Schema>,
-    /// Bit `w`: key word `w` has range lanes.
-    lanes: u32,
-    /// For each key word: the bits of its fields, if the word is bounds.
-    bounds: Vec<Option<u64>>,
     columns: usize,
+    run_columns: RunColumns,
+    words: Vec<WordColumns>,
+    lanes: Vec<Lane>,
     odd: Vec<OddRange>,
-    /// For each key word: the column of its value.
-    values: Vec<usize>,
     /// The first column of the odd ranges' lower ends, and of their upper ends.
     lows: usize,
     highs: usize,
+}
+
+/// The columns of a key word.
+#[derive(Clone, Copy, Debug)]
+struct WordColumns {
+    /// The column of the word's value. Behind it is the mask, if the word is not
+    /// bounds.
+    value: usize,
+    /// The column of the lanes' upper ends, if the word has range lanes.
+    high: Option<usize>,
+    /// The bits of the word's fields, if it is bounds.
+    bounds: Option<u64>,
+}
+
+impl WordColumns {
+    /// The exact bits of a key word, from its value column and the one behind. Of
+    /// a range, these are the leading bits that its values share.
+    #[inline]
+    fn exact_bits(&self, value: u64, next: u64) -> u64 {
+        match self.bounds {
+            None => next,
+            Some(fields) => fields & !below_highest_ones(value ^ next),
+        }
+    }
+}
+
+/// A range lane.
+#[derive(Clone, Copy, Debug)]
+struct Lane {
+    /// The field in a key.
+    key: Part,
+    /// The upper end in a packed rule.
+    end: Part,
+    /// The columns of the lower and of the upper end.
+    low: usize,
+    high: usize,
 }
 
 /// A range that is no lane.
@@ -122,10 +155,6 @@ fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
 impl RowShape {
     pub(super) fn new(schema: &Arc<Schema>) -> RowShape {
         let ranges = schema.range_fields();
-        let lanes = ranges
-            .iter()
-            .filter(|range| is_lane(&range.key))
-            .fold(0, |lanes, range| lanes | 1 << range.key.low.word);
         let odd = ranges.iter().filter(|range| !is_lane(&range.key));
         let widths = odd.clone().map(|range| schema.field(range.field).width());
         let (ends, end_words) = pack(widths);
@@ -137,25 +166,48 @@ impl RowShape {
                 end,
             })
             .collect();
-        let mut values = Vec::with_capacity(schema.key_words());
-        let mut bounds = Vec::with_capacity(schema.key_words());
+        let mut words = Vec::with_capacity(schema.key_words());
         let mut next = 1;
         for word in 0..schema.key_words() {
-            values.push(next);
-            let has_lanes = lanes >> word & 1 != 0;
-            bounds.push(has_lanes.then(|| bounds_of(schema, word)).flatten());
-            next += match (has_lanes, bounds[word]) {
-                (true, None) => 3,
-                (true, Some(_)) | (false, _) => 2,
-            };
+            let is_here = |range: &&RangeField| is_lane(&range.key) && range.key.low.word == word;
+            let has_lanes = ranges.iter().any(|range| is_here(&range));
+            let bounds = has_lanes.then(|| bounds_of(schema, word)).flatten();
+            let value = next;
+            next += if has_lanes && bounds.is_none() { 3 } else { 2 };
+            words.push(WordColumns {
+                value,
+                high: has_lanes.then_some(next - 1),
+                bounds,
+            });
         }
+        let lanes = ranges.iter().filter(|range| is_lane(&range.key));
+        let lanes = lanes.map(|range| {
+            let columns = &words[range.key.low.word];
+            Lane {
+                key: range.key.low,
+                end: range.high.low,
+                low: columns.value,
+                high: columns.high.expect("a word with range lanes"),
+            }
+        });
+        let columns = next + 2 * end_words;
+        let bits = |is_one: fn(&WordColumns) -> bool| {
+            let words = words.iter().enumerate();
+            words.fold(0, |bits, (word, columns)| {
+                bits | u32::from(is_one(columns)) << word
+            })
+        };
         RowShape {
             schema: Arc::clone(schema),
-            lanes,
-            bounds,
-            columns: next + 2 * end_words,
+            columns,
+            run_columns: RunColumns {
+                lanes: bits(|columns| columns.high.is_some()),
+                bounds: bits(|columns| columns.bounds.is_some()),
+                count: columns,
+            },
+            lanes: lanes.collect(),
+            words,
             odd,
-            values,
             lows: next,
             highs: next + end_words,
         }
@@ -175,33 +227,18 @@ impl RowShape {
     /// The columns, as the kernels want to know them.
     #[inline]
     pub(super) fn run_columns(&self) -> RunColumns {
-        RunColumns {
-            lanes: self.lanes,
-            bounds: (self.bounds.iter().enumerate())
-                .filter(|(_, bounds)| bounds.is_some())
-                .fold(0, |words, (word, _)| words | 1 << word),
-            count: self.columns,
-        }
-    }
-
-    /// The exact bits of a key word, from its value column and the one behind. Of
-    /// a range, these are the leading bits that its values share.
-    #[inline]
-    fn exact_bits(&self, word: usize, value: u64, next: u64) -> u64 {
-        match self.bounds[word] {
-            None => next,
-            Some(fields) => fields & !below_highest_ones(value ^ next),
-        }
+        self.run_columns
     }
 
     /// The exact bits of a row, and its rank.
     #[inline]
     pub(super) fn outline<const W: usize>(&self, row: &[u64]) -> Outline<W> {
+        let words = &self.words[..W];
         Outline {
-            value: std::array::from_fn(|word| row[self.values[word]]),
+            value: std::array::from_fn(|word| row[words[word].value]),
             mask: std::array::from_fn(|word| {
-                let column = self.values[word];
-                self.exact_bits(word, row[column], row[column + 1])
+                let columns = &words[word];
+                columns.exact_bits(row[columns.value], row[columns.value + 1])
             }),
             rank: row[0],
         }
@@ -210,66 +247,60 @@ impl RowShape {
     /// Whether a table with that mask can hold a row: all bits of the mask are
     /// exact in it.
     pub(super) fn fits<const W: usize>(&self, row: &[u64], mask: &[u64; W]) -> bool {
-        let mut words = mask.iter().enumerate().filter(|(_, bits)| **bits != 0);
-        words.all(|(word, bits)| {
-            let column = self.values[word];
-            bits & !self.exact_bits(word, row[column], row[column + 1]) == 0
+        let words = mask.iter().zip(&self.words);
+        let mut words = words.filter(|(bits, _)| **bits != 0);
+        words.all(|(bits, columns)| {
+            bits & !columns.exact_bits(row[columns.value], row[columns.value + 1]) == 0
         })
     }
 
     /// Whether a row says all of a rule's mask. It does not where a field of a
     /// word of bounds has a non-contiguous mask.
+    #[inline]
     pub(super) fn holds_mask(&self, rule: &RuleRef<'_>) -> bool {
-        let bounds = self.bounds.iter().enumerate();
-        let mut bounds = bounds.filter_map(|(word, fields)| fields.map(|fields| (word, fields)));
-        bounds.all(|(word, fields)| {
-            let mask = rule.mask()[word];
+        let mut words = self.words.iter().zip(rule.mask());
+        words.all(|(columns, mask)| {
+            let fields = columns.bounds.unwrap_or(0);
             // The mask must not go on below an open bit of the same field.
-            mask & below_highest_ones(!mask & fields) == 0
+            fields & mask & below_highest_ones(!mask & fields) == 0
         })
     }
 
     /// The value of a rule of a run, of a key word: the bits under its mask.
     #[inline]
     pub(super) fn value(&self, run: &[u64], len: usize, rule: usize, word: usize) -> u64 {
-        run[self.values[word] * len + rule]
-    }
-
-    /// The column of the upper ends of a key word's lanes.
-    fn high(&self, word: usize) -> usize {
-        self.values[word] + if self.bounds[word].is_some() { 1 } else { 2 }
+        run[self.words[word].value * len + rule]
     }
 
     /// Appends a rule as a row of columns.
     pub(super) fn push_row(&self, rule: &RuleRef<'_>, rows: &mut Vec<u64>) {
         let start = rows.len();
-        rows.push(rule.winner().rank());
-        for (word, (&value, &mask)) in rule.value().iter().zip(rule.mask()).enumerate() {
-            rows.push(value & mask);
-            match self.bounds[word] {
-                Some(fields) => rows.push((value | !mask) & fields),
-                None => rows.push(mask),
-            }
-            if self.lanes >> word & 1 != 0 && self.bounds[word].is_none() {
-                rows.push(u64::MAX);
-            }
-        }
         rows.resize(start + self.columns, 0);
         let row = &mut rows[start..];
-        for range in rule.schema().range_fields() {
-            if is_lane(&range.key) {
-                let lane = &range.key.low;
-                let mut set = |column: usize, end: u64| {
-                    row[column] = (row[column] & !lane.mask()) | (end << lane.shift);
-                };
-                set(self.values[lane.word], lane.get(rule.value()));
-                set(self.high(lane.word), range.high.low.get(rule.high()));
+        row[0] = rule.winner().rank();
+        let (values, masks, ends) = (rule.value(), rule.mask(), rule.high());
+        for (columns, (&value, &mask)) in self.words.iter().zip(values.iter().zip(masks)) {
+            let next = match columns.bounds {
+                Some(fields) => (value | !mask) & fields,
+                None => mask,
+            };
+            if let (Some(high), None) = (columns.high, columns.bounds) {
+                row[high] = u64::MAX;
             }
+            row[columns.value] = value & mask;
+            row[columns.value + 1] = next;
+        }
+        for lane in &self.lanes {
+            let mask = lane.key.mask();
+            let low = values[lane.key.word] & mask;
+            let high = part_of(&lane.end, ends[lane.end.word]) << lane.key.shift;
+            row[lane.low] = row[lane.low] & !mask | low;
+            row[lane.high] = row[lane.high] & !mask | high;
         }
         for range in &self.odd {
-            let low = range.key.get(rule.value());
+            let low = range.key.get(values);
             range.end.set(&mut row[self.lows..self.highs], low);
-            let high = range.high.get(rule.high());
+            let high = range.high.get(ends);
             range.end.set(&mut row[self.highs..], high);
         }
     }
@@ -294,16 +325,14 @@ impl RowShape {
         high: &mut [u64],
     ) {
         let at = |column: usize| run[column * len + rule];
-        for (word, &column) in self.values.iter().enumerate() {
-            value[word] = at(column);
-            mask[word] = self.exact_bits(word, value[word], at(column + 1));
+        for (word, columns) in self.words.iter().enumerate() {
+            value[word] = at(columns.value);
+            mask[word] = columns.exact_bits(value[word], at(columns.value + 1));
         }
-        for range in self.schema.range_fields() {
-            if is_lane(&range.key) {
-                let lane = &range.key.low;
-                let end = part_of(lane, at(self.high(lane.word)));
-                range.high.set(high, end.into());
-            }
+        for lane in &self.lanes {
+            let end = part_of(&lane.key, at(lane.high));
+            let word = &mut high[lane.end.word];
+            *word = *word & !lane.end.mask() | end << lane.end.shift;
         }
         for range in &self.odd {
             range.key.set(value, end_of(&range.end, self.lows, at));
@@ -315,15 +344,15 @@ impl RowShape {
     /// row. Of odd ranges only the exact bits are looked at.
     pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
         let at = |column: usize| (run[column * len + rule], row[column]);
-        (0..self.values.len()).all(|word| {
-            let (a, b) = at(self.values[word]);
-            let alike = self.bounds[word].is_some() || {
-                let (a_mask, b_mask) = at(self.values[word] + 1);
+        self.words.iter().all(|columns| {
+            let (a, b) = at(columns.value);
+            let alike = columns.bounds.is_some() || {
+                let (a_mask, b_mask) = at(columns.value + 1);
                 (a ^ b) & a_mask & b_mask == 0
             };
             alike
-                && (self.lanes >> word & 1 == 0 || {
-                    let (a_high, b_high) = at(self.high(word));
+                && columns.high.is_none_or(|high| {
+                    let (a_high, b_high) = at(high);
                     lanes_meet(a, a_high, b, b_high)
                 })
         })

@@ -32,7 +32,7 @@
 //! | [`table`] | one table |
 //! | [`tables`] | all tables, by number |
 //! | [`runs`] | runs of rules, in blocks of one array |
-//! | [`array`], [`bits`], [`free_lists`] | what that is made of: words that grow without a pause, a bit for each block, free blocks by length |
+//! | [`array`], [`bits`], [`free_lists`], [`columns`] | what that is made of: words that grow without a pause, a bit for each block, free blocks by length, runs with one rule more or less |
 //! | [`places`] | rule id → table, slot |
 //! | [`masks`] | rule id → mask, of the rules whose runs do not have it |
 //! | [`leftover`] | slots of tables that are gone |
@@ -59,6 +59,7 @@ mod array;
 mod bits;
 mod bounds;
 mod chain;
+mod columns;
 mod free_lists;
 mod leftover;
 mod masks;

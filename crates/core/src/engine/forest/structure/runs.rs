@@ -41,6 +41,7 @@
 
 use super::array::Array;
 use super::bits::Bits;
+use super::columns;
 use super::free_lists::{FreeLists, NONE};
 use crate::engine::forest::slot::{MAX_RUN, Run};
 
@@ -183,12 +184,7 @@ impl Runs {
         let new = self.allocate(len + 1);
         let (from, to) = (old.start as usize, new.start as usize);
         self.array.edit(to, (len + 1) * self.columns, |words| {
-            for (column, &word) in row.iter().enumerate() {
-                let (from, to) = (from + column * len, to + column * (len + 1));
-                words.copy_within(from..from + at, to);
-                words[to + at] = word;
-                words.copy_within(from + at..from + len, to + at + 1);
-            }
+            columns::widen(words, from, to, len, at, row);
         });
         self.release(old);
         new
@@ -204,11 +200,7 @@ impl Runs {
         // Columns only move down, so the run stays where it is.
         let (start, columns) = (old.start as usize, self.columns);
         self.array.edit(start, (len - 1) * columns, |words| {
-            for column in 0..columns {
-                let (from, to) = (start + column * len, start + column * (len - 1));
-                words.copy_within(from..from + at, to);
-                words.copy_within(from + at + 1..from + len, to + at);
-            }
+            columns::narrow(words, start, columns, len, at);
         });
         self.written += len - 1;
         let unit = start / self.columns + len - 1;
