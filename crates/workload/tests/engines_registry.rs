@@ -397,13 +397,16 @@ fn tables_of_engines_in_documents_are_the_registrys() {
             (row[1] == kind).then_some(()).ok_or(format!("kind {kind}"))
         });
     }
-    let columns = ["engine", "what it is", "lookups", "updates"];
-    rows_are_the_registrys("README.md", &columns, |engine, row| {
+    let columns = ["engine", "what it is", "from", "lookups", "updates"];
+    rows_are_the_registrys("docs/choosing.md", &columns, |engine, row| {
         if row[1].replace('`', "") != engine.summary {
             return Err(format!("the summary {:?}", engine.summary));
         }
+        if row[2] != engine.paper {
+            return Err(format!("{:?} as where it is from", engine.paper));
+        }
         let none = kind(engine) == "static";
-        if (row[3] == "none") != none {
+        if (row[4] == "none") != none {
             return Err("`none` under updates for static engines only".to_owned());
         }
         Ok(())
@@ -439,15 +442,47 @@ fn the_table_of_options_is_the_registrys() {
     assert_eq!(found, declared, "docs/choosing.md and the registry");
 }
 
+/// Keys of papers in brackets: letters, then the year.
+fn keys(text: &str) -> impl Iterator<Item = &str> {
+    let bracketed = text.split('[').skip(1);
+    let bracketed = bracketed.filter_map(|rest| rest.split_once(']').map(|(key, _)| key));
+    bracketed.filter(|key| {
+        let letters = key.trim_end_matches(|c: char| c.is_ascii_digit());
+        key.len() == letters.len() + 2 && letters.chars().all(|c| c.is_ascii_uppercase())
+    })
+}
+
 #[test]
-fn the_page_on_papers_names_every_engine() {
+fn the_page_on_papers_has_the_papers_of_engines_and_their_files() {
     let text = read("docs/papers.md");
+    let listed = table(&text, &["key", "paper"]);
+    let listed: Vec<&str> = listed.iter().flat_map(|row| keys(&row[0])).collect();
+    let mut cited = 0;
     for engine in ENGINES {
-        let name = format!("`{}`", engine.name);
-        let wrapper = format!("`{}(", engine.name);
-        assert!(
-            text.contains(&name) || text.contains(&wrapper),
-            "docs/papers.md says nothing of {name}"
-        );
+        for key in keys(engine.paper) {
+            let name = engine.name;
+            assert!(
+                listed.contains(&key),
+                "docs/papers.md lacks [{key}] of {name}"
+            );
+            cited += 1;
+        }
     }
+    assert!(cited > 0, "no engine cites a paper");
+    // Each file that it names is there.
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut named = 0;
+    for row in table(&text, &["engine or part", "from", "file", "state"]) {
+        for file in names(&row[2])
+            .iter()
+            .filter(|name| name.starts_with("crates/"))
+        {
+            assert!(
+                root.join(file).exists(),
+                "docs/papers.md: there is no {file}"
+            );
+            named += 1;
+        }
+    }
+    assert!(named > 0, "docs/papers.md names no file");
 }

@@ -17,19 +17,20 @@ use crate::reoptimise::Drift;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 
-/// A forest of up to this many rules is learned anew when it has doubled, or
-/// shrunk to a quarter.
+/// A forest of up to this many rules is learned anew when it has doubled.
 const SMALL: usize = 128;
 
 /// The number of rules from which doubling counts: fewer are as quick to scan.
 const LEAST: usize = 32;
 
-/// The number of rules from which it is worth to shrink.
-const FEWEST: usize = 8;
+/// A forest that has shrunk is built anew when this many rules are left. With
+/// more it keeps its masks: those learned from few rules do not tell many apart,
+/// and rules often come back.
+const FEWEST: usize = 16;
 
 /// A forest of one rule in this many of those it was made for gets smaller
-/// tables.
-const SHRUNK: usize = 4;
+/// tables, one of this many times as many rules larger ones.
+const RESIZED: usize = 4;
 
 /// A forest of rules with keys of `W` words.
 pub(super) struct Forest<const W: usize> {
@@ -254,10 +255,8 @@ impl<const W: usize> Forest<W> {
         update::insert(structure, growth, &row, Some(position));
         self.row = row;
         self.changes += 1;
-        if self.len() <= SMALL && self.len() > 2 * self.baseline.rules.max(LEAST) {
-            self.rebuild_few();
-        }
         self.tidy();
+        self.grow_if_due();
         true
     }
 
@@ -278,16 +277,34 @@ impl<const W: usize> Forest<W> {
         self.structure.tidy();
     }
 
+    /// Begins to make room when there are many more rules than tables were made
+    /// for.
+    fn grow_if_due(&mut self) {
+        let made_for = self.baseline.rules;
+        if self.len() <= SMALL && self.len() > 2 * made_for.max(LEAST) {
+            self.rebuild_few();
+        } else if self.len() > RESIZED * made_for.max(LEAST) {
+            self.resize_tables();
+        }
+    }
+
     /// Begins to give back the memory of tables that were made for many more
-    /// rules: those of now move to tables with the same masks and fewer slots,
-    /// as they would if a plan were adopted.
+    /// rules.
     fn shrink_if_due(&mut self) {
-        if self.baseline.rules < SHRUNK * self.len().max(FEWEST) {
+        if self.baseline.rules < RESIZED * self.len().max(FEWEST) {
             return;
         }
-        if self.len() <= SMALL {
+        if self.len() <= FEWEST {
             self.rebuild_few();
-        } else if !self.adoption.is_under_way() {
+        } else {
+            self.resize_tables();
+        }
+    }
+
+    /// Begins to move the rules to tables with the same masks and other numbers
+    /// of slots, as if a plan were adopted.
+    fn resize_tables(&mut self) {
+        if !self.adoption.is_under_way() {
             let plan = RootPlan::in_place(&self.structure, self.baseline.predicted);
             self.adopt(Arc::new(plan));
         }

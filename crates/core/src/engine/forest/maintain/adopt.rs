@@ -216,13 +216,14 @@ impl<const W: usize> Task<W> {
                     *sample += 1;
                     return Some(1);
                 }
-                // A plan of other rules than those that are there now must not
-                // pass for the best that could be learned.
+                // Masks learned from other rules than those that are there now
+                // must not pass for the best that could be learned.
                 let counted = &mut parts.baseline.counted;
-                *counted = if self.plan.is_out_of_date(parts.structure) {
-                    tally.mean().min(*counted)
-                } else {
+                let is_fit = self.plan.learned && !self.plan.is_out_of_date(parts.structure);
+                *counted = if is_fit {
                     tally.mean()
+                } else {
+                    tally.mean().min(*counted)
                 };
                 None
             }

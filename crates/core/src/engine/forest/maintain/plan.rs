@@ -12,7 +12,13 @@ pub(crate) struct RootPlan<const W: usize> {
     /// Rules that there were, and those of them that no mask fits.
     pub(crate) rules: usize,
     pub(crate) unserved: usize,
+    /// Whether the masks were learned from those rules.
+    pub(crate) learned: bool,
 }
+
+/// Tables that only change their sizes have slots for this many times the keys
+/// of now: the next rules that come find room.
+const SPARE: usize = 2;
 
 /// A table of a plan.
 #[derive(Clone, Copy, Debug)]
@@ -45,14 +51,15 @@ impl<const W: usize> RootPlan<W> {
         masked.sort_by_key(|table: &&Table<W>| table.order());
         let planned = |table: &&Table<W>| PlannedTable {
             mask: *table.mask(),
-            keys: table.filled(),
-            spread: 1,
+            keys: table.count_keys(),
+            spread: SPARE,
         };
         RootPlan {
             tables: masked.iter().map(planned).collect(),
             predicted,
             rules: structure.len(),
             unserved: scanned.iter().map(|table| table.rules()).sum(),
+            learned: false,
         }
     }
 

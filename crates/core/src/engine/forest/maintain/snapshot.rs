@@ -105,6 +105,7 @@ impl<const W: usize> Snapshot<W> {
             predicted: plan.cost,
             rules: self.rules,
             unserved: (rest.len() * self.rules).div_ceil(copied.max(1)),
+            learned: true,
         }
     }
 

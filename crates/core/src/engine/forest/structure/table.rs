@@ -248,9 +248,26 @@ impl<const W: usize> Table<W> {
         self.slots.len()
     }
 
-    /// Slots that hold anything.
-    pub(crate) fn filled(&self) -> usize {
-        self.filled
+    /// About how many different keys its rules have under its mask: from the
+    /// share of slots that hold anything (linear counting, Whang et al. 1990),
+    /// and at most what rules and the mask's bits allow.
+    #[allow(
+        clippy::cast_precision_loss,
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss
+    )] // an estimate, at most the number of rules
+    pub(crate) fn count_keys(&self) -> usize {
+        let bits: u32 = self.mask.iter().map(|word| word.count_ones()).sum();
+        let most = 1_usize.checked_shl(bits).unwrap_or(usize::MAX);
+        let most = self.rules.min(most);
+        let slots = self.slots.len() as f64;
+        let empty = 1.0 - self.filled as f64 / slots;
+        let keys = (-slots * empty.ln()).ceil();
+        if keys < most as f64 {
+            keys as usize
+        } else {
+            most // All slots are filled, or almost.
+        }
     }
 
     /// Rules in the table, nested ones included.

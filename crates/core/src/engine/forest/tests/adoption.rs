@@ -47,6 +47,7 @@ fn rules_whose_entries_change_are_moved_all_the_same() {
         predicted: Cost::default(),
         rules: 600,
         unserved: 0,
+        learned: true,
     }));
     let by_id = |id: RuleId| -> RuleRef<'_> {
         let mut found = rules.iter().filter(|rule| rule.id() == id);
@@ -85,5 +86,43 @@ fn rules_whose_entries_change_are_moved_all_the_same() {
     for rule in rules.iter() {
         let (run, at) = structure.find(rule.id()).unwrap().in_run();
         assert_eq!(structure.ranks(run)[at], rule.winner().rank());
+    }
+}
+
+/// Tables get slots as rules come and give them back as rules go, without a plan
+/// from outside; and what is learned is asked for all the same.
+#[test]
+fn tables_follow_the_number_of_rules() {
+    let rules = rules(20_000);
+    let by_id: Vec<RuleRef<'_>> = rules.iter().collect();
+    let slots = |forest: &super::Forest<2>| -> usize {
+        let tables = forest.structure().root_tables();
+        tables.map(|table| table.slot_count()).sum()
+    };
+    let mut forest = forest(32, 5);
+    forest.fill(by_id.iter().copied(), &mut NoProgress).unwrap();
+    for (from, to) in [(20_000, 200), (200, 20_000), (20_000, 100)] {
+        let fitted = forest.drift().fitted;
+        let mut change = |number: usize, insert: bool| {
+            let rule = by_id[number];
+            assert!(if insert {
+                forest.insert(&rule)
+            } else {
+                forest.remove(rule.id())
+            });
+            forest.maintain(super::Forest::<2>::STEPS);
+            assert_eq!(forest.len(), number + usize::from(insert));
+            let (slots, rules) = (slots(&forest), forest.len());
+            // Four times too few or too many, less what is moving at the time.
+            assert!(slots * 6 >= rules, "{slots} slots for {rules} rules");
+            assert!(slots <= 32 * rules + 64, "{slots} slots for {rules} rules");
+            let drift = forest.drift();
+            assert!(drift.fitted <= fitted, "nobody has learned anything");
+        };
+        if from < to {
+            (from..to).for_each(|number| change(number, true));
+        } else {
+            (to..from).rev().for_each(|number| change(number, false));
+        }
     }
 }
