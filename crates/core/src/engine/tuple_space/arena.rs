@@ -134,6 +134,15 @@ impl<const W: usize> Arena<W> {
         }
     }
 
+    /// Bytes that [`reserve`](Self::reserve) takes for the first rules.
+    pub(super) fn reserved_bytes(&self, rules: usize) -> usize {
+        let highs = match self.ranges {
+            Ranges::Narrow(_) => 0,
+            Ranges::Wide(_) => self.high_words * size_of::<u64>(),
+        };
+        rules.saturating_mul(size_of::<Entry<W>>() + highs)
+    }
+
     pub(super) fn len(&self) -> usize {
         self.live
     }
@@ -281,14 +290,6 @@ impl<const W: usize> Arena<W> {
     fn wide_high(&self, index: EntryIndex) -> &[u64] {
         let row = index.index() * self.high_words;
         &self.highs[row..row + self.high_words]
-    }
-
-    /// The rules of a table, found by looking at every record.
-    pub(super) fn linked_to(&self, table: TableNumber) -> impl Iterator<Item = EntryIndex> + '_ {
-        (0..)
-            .zip(&self.entries)
-            .filter(move |(_, entry)| entry.table == table)
-            .map(|(index, _)| EntryIndex(index))
     }
 
     /// The rule in the form that un-wildcarding works on.
