@@ -67,11 +67,6 @@ impl<'a> Monitor<'a> {
         self.done += steps;
     }
 
-    /// The stage's steps that are done.
-    pub fn done(&self) -> usize {
-        self.done
-    }
-
     /// So many steps of work are done that bring the stage no nearer to its end
     /// as it is counted.
     ///

@@ -64,7 +64,6 @@ fn field_match(field: &Field, random: &mut Random) -> FieldMatch {
                 mask,
             }
         }
-        _ => FieldMatch::Any,
     }
 }
 
@@ -195,8 +194,8 @@ fn a_build_that_would_hold_too_much_ends_early() {
     }
 }
 
-/// Stops a build at the report of a number; notes how far stages came between
-/// two reports.
+/// Stops a build at the report of a number; notes the most steps of a stage that
+/// were done between two reports.
 struct StopAt {
     left: usize,
     reports: usize,
@@ -218,7 +217,8 @@ impl StopAt {
 impl Progress for StopAt {
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
         assert!(done <= total, "{done} of {total} while {stage}");
-        if self.last.0 == stage && done >= self.last.1 {
+        // Rules are selected by the table; what that takes is reported meanwhile.
+        if self.last.0 == stage && done >= self.last.1 && stage != "selecting tables" {
             self.longest = self.longest.max(done - self.last.1);
         }
         self.last = (stage, done);
@@ -231,8 +231,9 @@ impl Progress for StopAt {
     }
 }
 
-/// Counts what is copied, sorted and placed: no more than some thousand rules
-/// between two reports, whatever the engine. Stops at any report leave nothing.
+/// Rules are copied, placed and marked no more than [`Monitor::STEPS`] between
+/// two reports, and a run's worth. A build that is stopped at any report leaves
+/// nothing.
 #[test]
 fn builds_report_often_and_can_be_stopped_at_each_report() {
     for schema in schemas() {
@@ -242,22 +243,16 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
             let mut observer = StopAt::new(usize::MAX);
             let built = spec.build(&rules, &Limits::default(), &mut observer);
             drop(built.unwrap());
-            let reports = observer.reports;
-            // All rules are copied and sorted or placed, each a step.
-            let least = 2 * rules.len() / Monitor::STEPS;
-            assert!(reports >= least, "{what}: {reports} reports");
-            // Rules are reported as done with their table, or with their run.
-            let most = if spec.to_string().starts_with("tuplemerge-offline") {
-                rules.len() // A table is done when all of its rules are known.
-            } else {
-                2 * Monitor::STEPS
-            };
-            let most = if spec.engine().name == "forest" {
-                rules.len()
-            } else {
-                most
-            };
-            assert!(observer.longest <= most, "{what}: {}", observer.longest);
+            let (reports, longest) = (observer.reports, observer.longest);
+            assert!(
+                (rules.len() / 10..=Monitor::STEPS + 1024).contains(&longest),
+                "{what}: {longest} rules between two reports"
+            );
+            // They are copied, and then sorted or placed.
+            assert!(
+                reports > rules.len() / Monitor::STEPS + 2,
+                "{what}: {reports}"
+            );
             // The first ones, the last ones, and some between.
             let between = (0..reports).step_by((reports / 24).max(1));
             let ends = (0..reports.min(6)).chain(reports.saturating_sub(6)..reports);

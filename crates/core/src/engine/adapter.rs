@@ -369,8 +369,8 @@ pub(super) struct Adapter<const W: usize, A, K> {
     engine: &'static str,
     schema: Arc<Schema>,
     limits: Limits,
-    /// The most bytes at once while building.
-    peak: usize,
+    /// The most bytes at once while building, if it was built by a request.
+    peak: Option<usize>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -380,7 +380,7 @@ impl<const W: usize, A: Algorithm<W>, K> Adapter<W, A, K> {
         request.limits.check_bytes(algorithm.bytes())?;
         let engine = request.spec.engine().name;
         let mut built = Adapter::around(algorithm, engine, request.schema(), request.limits);
-        built.peak = request.memory.peak();
+        built.peak = Some(request.memory.peak());
         Ok(built)
     }
 
@@ -390,7 +390,7 @@ impl<const W: usize, A: Algorithm<W>, K> Adapter<W, A, K> {
             engine,
             schema: Arc::clone(schema),
             limits: *limits,
-            peak: 0,
+            peak: None,
             kind: PhantomData,
         }
     }
@@ -443,9 +443,7 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
         let row = self.schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
         let rule_bytes = rules * row;
         let mut metrics = self.algorithm.metrics();
-        if self.peak > 0 {
-            metrics.push(Metric::bytes(Stats::PEAK_BYTES, self.peak));
-        }
+        metrics.extend((self.peak).map(|peak| Metric::bytes(Stats::PEAK_BYTES, peak)));
         Stats {
             rules,
             tables: self.algorithm.tables(),

@@ -203,7 +203,6 @@ pub(super) fn grow_root<const W: usize>(
             order,
             monitor,
         )?;
-        monitor.count_done(total - rest.len() - monitor.done());
         order += 1;
     }
     drop(rest);
@@ -368,7 +367,7 @@ pub(super) fn grow_bucket<const W: usize>(
     let run = make_run(structure, rows, members, place);
     monitor.memory().give_back(bytes);
     growth.has_placed(structure, count, monitor)?;
-    monitor.work(count)?;
+    monitor.advance(count)?;
     Ok(Bucket::Run(run))
 }
 
