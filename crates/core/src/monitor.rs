@@ -27,6 +27,9 @@ impl<'a> Monitor<'a> {
     /// Steps of work from one report to the next.
     pub const STEPS: usize = 1 << 12;
 
+    /// Steps that short loops do before they count them.
+    pub const BLOCK: usize = 1 << 10;
+
     /// With an observer, and a counter of memory.
     pub fn new(progress: &'a mut dyn Progress, memory: &'a mut Memory) -> Monitor<'a> {
         Monitor {

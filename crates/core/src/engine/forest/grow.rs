@@ -226,15 +226,18 @@ fn next_table<const W: usize>(
     for mask in masks {
         // The others stay in order, in the places of those that go.
         let mut left = 0;
-        for at in 0..rest.len() {
-            let index = rest[at];
-            if structure.shape().fits(rows.row(index), &mask) {
-                served.push(index);
-            } else {
-                rest[left] = index;
-                left += 1;
+        for from in (0..rest.len()).step_by(Monitor::BLOCK) {
+            let to = rest.len().min(from + Monitor::BLOCK);
+            for at in from..to {
+                let index = rest[at];
+                if structure.shape().fits(rows.row(index), &mask) {
+                    served.push(index);
+                } else {
+                    rest[left] = index;
+                    left += 1;
+                }
             }
-            monitor.work(1)?;
+            monitor.work(to - from)?;
         }
         rest.truncate(left);
         if !served.is_empty() {
@@ -262,11 +265,13 @@ fn grow_table<const W: usize>(
     monitor.memory().take(hashed_bytes)?;
     let mut hashed: Vec<(u64, u32)> = Vec::with_capacity(served.len());
     let mut best = u64::MAX;
-    for &index in &served {
-        let rule = structure.outline(rows.row(index));
-        best = best.min(rule.rank);
-        hashed.push((probe.hash(&rule.value, structure.secrets()), index));
-        monitor.work(1)?;
+    for block in served.chunks(Monitor::BLOCK) {
+        hashed.extend(block.iter().map(|&index| {
+            let rule = structure.outline(rows.row(index));
+            best = best.min(rule.rank);
+            (probe.hash(&rule.value, structure.secrets()), index)
+        }));
+        monitor.work(block.len())?;
     }
     let served_bytes = bytes_of::<u32>(served.capacity());
     drop(served);

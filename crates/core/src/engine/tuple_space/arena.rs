@@ -1,6 +1,8 @@
 //! Where the rules of a tuple space lie: one aligned record each, reused after
 //! removal.
 
+use std::ops::Range;
+
 use crate::packed::PackedRule;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::schema::{RangeField, Schema};
@@ -290,6 +292,19 @@ impl<const W: usize> Arena<W> {
     fn wide_high(&self, index: EntryIndex) -> &[u64] {
         let row = index.index() * self.high_words;
         &self.highs[row..row + self.high_words]
+    }
+
+    /// The rules of a table, found by looking at every record of a part of them.
+    pub(super) fn linked_to(
+        &self,
+        table: TableNumber,
+        records: Range<usize>,
+    ) -> impl Iterator<Item = EntryIndex> + '_ {
+        let first = u32::try_from(records.start).expect("fewer rules than ids");
+        (first..)
+            .zip(&self.entries[records])
+            .filter(move |(_, entry)| entry.table == table)
+            .map(|(index, _)| EntryIndex(index))
     }
 
     /// The rule in the form that un-wildcarding works on.

@@ -503,7 +503,21 @@ impl<const W: usize> TupleSpace<W> {
         rules: &mut Vec<EntryIndex>,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
-        sort_by_key(rules, |&entry| self.arena.get(entry).rank, monitor)
+        // Beside their ranks, or each comparison would wait for memory.
+        let bytes = bytes_of::<(u64, EntryIndex)>(rules.len());
+        monitor.memory().take(bytes)?;
+        let mut ranked = Vec::with_capacity(rules.len());
+        for &entry in &*rules {
+            ranked.push((self.arena.get(entry).rank, entry));
+            monitor.work(1)?;
+        }
+        sort_by_key(&mut ranked, |rule: &(u64, EntryIndex)| rule.0, monitor)?;
+        for (to, (_, entry)) in rules.iter_mut().zip(&ranked) {
+            *to = *entry;
+        }
+        drop(ranked);
+        monitor.memory().give_back(bytes);
+        Ok(())
     }
 
     /// All stored rules, whether or not they are in a table.
@@ -553,16 +567,14 @@ impl<const W: usize> TupleSpace<W> {
             return Ok(());
         }
         // Shared slots do not say which table a chain belongs to.
-        for position in 0..self.arena.records() {
-            if let Some(entry) = self.arena.record(position) {
-                let rule = self.arena.get(entry);
-                if rule.table == table {
-                    see(entry, rule);
-                }
+        let mut from = 0;
+        while from < self.arena.records() {
+            let to = self.arena.records().min(from + Monitor::STEPS);
+            for entry in self.arena.linked_to(table, from..to) {
+                see(entry, self.arena.get(entry));
             }
-            if position.is_multiple_of(LOOKED_AT) {
-                monitor.work(1)?;
-            }
+            monitor.work((to - from) / LOOKED_AT)?;
+            from = to;
         }
         Ok(())
     }

@@ -68,14 +68,16 @@ impl<const W: usize> Contents for Outlines<W> {
     fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
         let count = self.rules.len();
         monitor.begin("sorting rules", count)?;
-        let order_bytes = bytes_of::<u32>(count);
+        let order_bytes = bytes_of::<(u64, u32)>(count);
         monitor.memory().take(order_bytes)?;
-        let mut order: Vec<u32> =
-            (0..u32::try_from(count).expect("fewer rules than ids")).collect();
-        sort_by_key(&mut order, |&rule| self.rules[rule as usize].rank, monitor)?;
+        let mut order: Vec<(u64, u32)> = Vec::with_capacity(count);
+        for (number, rule) in (0..).zip(&self.rules) {
+            order.push((rule.rank, number));
+        }
+        sort_by_key(&mut order, |rule| rule.0, monitor)?;
         monitor.memory().take(bytes_of::<Outline<W>>(count))?;
         let mut rules = Vec::with_capacity(count);
-        for rule in order {
+        for (_, rule) in order {
             rules.push(self.rules[rule as usize]);
             monitor.advance(1)?;
         }

@@ -147,15 +147,18 @@ pub(super) fn select<const W: usize>(
         let before = left.len();
         // The others stay in order, in the places of those that go.
         let mut out = 0;
-        for at in 0..left.len() {
-            let rule = left[at];
-            if selection.admit(rule, &mask) {
-                selected.rules.push(rule);
-            } else {
-                left[out] = rule;
-                out += 1;
+        for from in (0..before).step_by(Monitor::BLOCK) {
+            let to = before.min(from + Monitor::BLOCK);
+            for at in from..to {
+                let rule = left[at];
+                if selection.admit(rule, &mask) {
+                    selected.rules.push(rule);
+                } else {
+                    left[out] = rule;
+                    out += 1;
+                }
             }
-            monitor.work(1)?;
+            monitor.work(to - from)?;
         }
         left.truncate(out);
         monitor.memory().room(&mut selected.tables)?;
@@ -188,9 +191,13 @@ impl<const W: usize> Selection<'_, W> {
         for mask in &masks {
             self.counters.clear();
             let mut reach = 0;
-            while reach < left.len() && self.admit(left[reach], mask) {
-                reach += 1;
-                monitor.work(1)?;
+            for block in left.chunks(Monitor::BLOCK) {
+                let out = block.iter().position(|&rule| !self.admit(rule, mask));
+                reach += out.unwrap_or(block.len());
+                monitor.work(1 + out.unwrap_or(block.len()))?;
+                if out.is_some() {
+                    break;
+                }
             }
             reaches.push(reach);
         }
@@ -226,9 +233,9 @@ impl<const W: usize> Selection<'_, W> {
     ) -> Result<usize, BuildError> {
         self.counters.clear();
         let mut admitted = 0;
-        for &rule in left {
-            admitted += usize::from(self.admit(rule, mask));
-            monitor.work(1)?;
+        for block in left.chunks(Monitor::BLOCK) {
+            admitted += block.iter().filter(|&&rule| self.admit(rule, mask)).count();
+            monitor.work(block.len())?;
         }
         Ok(admitted)
     }
@@ -242,17 +249,19 @@ impl<const W: usize> Selection<'_, W> {
     ) -> Result<Vec<[u64; W]>, BuildError> {
         let mut masks: Vec<[u64; W]> = Vec::new();
         let mut common = [u64::MAX; W];
-        for &rule in left {
-            for (common, mask) in common.iter_mut().zip(&self.outlines[rule as usize].mask) {
-                *common &= mask;
-            }
-            monitor.work(1)?;
-            if masks.last() != Some(&common) {
-                monitor.memory().room(&mut masks)?;
-                masks.push(common);
-            }
-            if common == [0; W] {
-                break;
+        for block in left.chunks(Monitor::BLOCK) {
+            monitor.work(block.len())?;
+            for &rule in block {
+                for (common, mask) in common.iter_mut().zip(&self.outlines[rule as usize].mask) {
+                    *common &= mask;
+                }
+                if masks.last() != Some(&common) {
+                    monitor.memory().room(&mut masks)?;
+                    masks.push(common);
+                }
+                if common == [0; W] {
+                    return Ok(masks);
+                }
             }
         }
         Ok(masks)

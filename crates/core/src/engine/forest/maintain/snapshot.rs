@@ -103,15 +103,18 @@ impl<const W: usize> Snapshot<W> {
         let mut tables = Vec::new();
         for mask in plan.masks {
             let mut left = 0;
-            for at in 0..rest.len() {
-                let index = rest[at];
-                if self.outlines[index as usize].fits(&mask) {
-                    served.push(index);
-                } else {
-                    rest[left] = index;
-                    left += 1;
+            for from in (0..rest.len()).step_by(Monitor::BLOCK) {
+                let to = rest.len().min(from + Monitor::BLOCK);
+                for at in from..to {
+                    let index = rest[at];
+                    if self.outlines[index as usize].fits(&mask) {
+                        served.push(index);
+                    } else {
+                        rest[left] = index;
+                        left += 1;
+                    }
                 }
-                monitor.work(1)?;
+                monitor.work(to - from)?;
             }
             rest.truncate(left);
             if !served.is_empty() {

@@ -73,18 +73,25 @@ impl<const W: usize> Sample<W> {
         let mut kind_of = Vec::with_capacity(total);
         for index in 0..total {
             let rule = outline(index);
-            monitor.memory().room_in_map(&mut numbers)?;
-            monitor.memory().room(&mut kinds)?;
-            let number = *numbers.entry(rule.mask).or_insert_with(|| {
-                kinds.push(Kind {
-                    mask: rule.mask,
-                    best: u64::MAX,
-                    rules: 0,
-                    name: splitmix(&mut state),
-                });
-                u32::try_from(kinds.len() - 1).expect("fewer kinds than rules")
-            });
-            monitor.work(1 + W / WORDS)?;
+            let number = match numbers.get(&rule.mask) {
+                Some(&number) => number,
+                None => {
+                    let number = u32::try_from(kinds.len()).expect("fewer kinds than rules");
+                    monitor.memory().room(&mut kinds)?;
+                    kinds.push(Kind {
+                        mask: rule.mask,
+                        best: u64::MAX,
+                        rules: 0,
+                        name: splitmix(&mut state),
+                    });
+                    monitor.memory().room_in_map(&mut numbers)?;
+                    numbers.insert(rule.mask, number);
+                    number
+                }
+            };
+            if index % Monitor::BLOCK == 0 {
+                monitor.work(Monitor::BLOCK.min(total - index) * (1 + W / WORDS))?;
+            }
             let kind = &mut kinds[number as usize];
             kind.best = kind.best.min(rule.rank);
             kind.rules += 1;
@@ -102,7 +109,9 @@ impl<const W: usize> Sample<W> {
             .take(bytes_of::<Drawn<W>>(most.min(total)))?;
         rules.reserve_exact(most.min(total));
         for (index, &kind) in kind_of.iter().enumerate() {
-            monitor.work(1)?;
+            if index % Monitor::BLOCK == 0 {
+                monitor.work(Monitor::BLOCK.min(total - index))?;
+            }
             if let Some(weight) = rates[kind as usize].next() {
                 monitor.memory().room(&mut rules)?;
                 rules.push(Drawn {
