@@ -274,10 +274,10 @@ impl<const W: usize> Placement<W> for TupleMerge {
             rule.fits(mask) && space.mark(table) != Mark::Draining
         });
         let compatible = compatible.map(|(table, _)| table);
-        let relaxed = self.selection.select(&rule.mask);
         monitor.work(tried / TRIED)?;
         let Some(table) = compatible else {
-            let table = space.new_table(relaxed, monitor)?;
+            let mask = self.selection.select(&space.entry(entry).mask);
+            let table = space.new_table(mask, monitor)?;
             return space.link(table, entry, monitor);
         };
         let chain = space.chain(table, entry).take(self.settings.limit).count();
