@@ -26,7 +26,7 @@ struct Random(u64);
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
-        (self.0 ^ self.0 >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20 & 0xfff_ffff % bound
+        (self.0 ^ (self.0 >> 29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) % bound
     }
 
     fn bits(&mut self) -> u128 {
@@ -41,7 +41,7 @@ fn field_match(field: &Field, random: &mut Random) -> FieldMatch {
         return FieldMatch::Any;
     }
     match field.kind() {
-        MatchKind::Exact => FieldMatch::Exact(random.bits() % 200 & most),
+        MatchKind::Exact => FieldMatch::Exact((random.bits() % 200) & most),
         MatchKind::Prefix => {
             let length = width - u32::try_from(random.below(4)).unwrap() * (width / 8).max(1);
             let value = random.bits() & most;
@@ -254,7 +254,7 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
                 "{what}: {reports}"
             );
             // The first ones, the last ones, and some between.
-            let between = (0..reports).step_by((reports / 24).max(1));
+            let between = (0..reports).step_by((reports / 10).max(1));
             let ends = (0..reports.min(6)).chain(reports.saturating_sub(6)..reports);
             for at in ends.chain(between) {
                 let build = || {
@@ -312,7 +312,7 @@ fn plans_are_watched_like_builds() {
                 "{what}: {}",
                 real.peak
             );
-            for at in (0..reports).step_by((reports / 24).max(1)) {
+            for at in (0..reports).step_by((reports / 10).max(1)) {
                 let stop = || snapshot.compute(&mut StopAt::new(at)).err();
                 let (stopped, real) = bytes(stop);
                 assert!(
