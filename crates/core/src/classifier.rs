@@ -261,6 +261,11 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// The name of the metric that says how many bytes were taken at once, at
+    /// most, when the engine was built: what
+    /// [`Limits::peak_bytes`] limits.
+    pub const PEAK_BYTES: &'static str = "peak bytes while building";
+
     /// All bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {

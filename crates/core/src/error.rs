@@ -216,6 +216,20 @@ pub enum BuildError {
         /// How many there may be.
         limit: usize,
     },
+    /// Building takes more memory at once than the caller allows.
+    #[error(
+        "while {stage}, building needs {needed} bytes at once, working memory included; \
+         the limit on peak bytes is {limit}; raise it, choose an engine that needs less, or \
+         divide the rules among several classifiers"
+    )]
+    TooManyPeakBytes {
+        /// What was going on.
+        stage: &'static str,
+        /// How many bytes are needed at this moment; later ones may need more.
+        needed: usize,
+        /// How many there may be.
+        limit: usize,
+    },
     /// More rules than the engine can address, whatever the caller allows.
     #[error(
         "{rules} rules; engine `{engine}` can hold {limit} of this schema; \

@@ -53,6 +53,8 @@ pub mod engine;
 pub mod error;
 pub mod key;
 pub mod limits;
+pub mod memory;
+pub mod monitor;
 pub mod policy;
 pub mod progress;
 pub mod reoptimise;
@@ -71,6 +73,7 @@ mod part;
 mod positions;
 mod rule_store;
 mod simd;
+mod sort;
 mod unwildcard;
 
 pub use classifier::{
@@ -83,6 +86,8 @@ pub use error::{
 };
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
+pub use memory::Memory;
+pub use monitor::Monitor;
 pub use policy::{
     Policy, PolicyChange, PolicyClassifier, PolicyTrace, PolicyTransaction, PolicyTransactionBuf,
 };

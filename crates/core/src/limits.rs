@@ -1,4 +1,4 @@
-//! Limits on what engines hold.
+//! Limits on what engines hold, and on what building them takes.
 
 use crate::error::{BuildError, UpdateError};
 use crate::rule::RuleId;
@@ -12,6 +12,13 @@ pub struct Limits {
     /// an engine that holds more takes no transaction that leaves it with more
     /// rules, so updates overshoot by at most one step of growth.
     pub bytes: usize,
+    /// The most bytes at any moment of building: all that the engine has asked
+    /// the allocator for and not given back, of the structure that is built and
+    /// of working memory, room that is not written yet included. Where an array
+    /// grows, the old and the new one count together. The caller's rule set does
+    /// not count. It is counted before it is asked for: small pieces together,
+    /// so up to some 64 KiB may be taken before they are counted.
+    pub peak_bytes: usize,
 }
 
 impl Default for Limits {
@@ -20,6 +27,7 @@ impl Default for Limits {
         Limits {
             rules: RuleId::MAX.index(),
             bytes: usize::MAX,
+            peak_bytes: usize::MAX,
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::error::BuildError;
 /// the callback's: the library reads no clock.
 pub trait Progress {
     /// `done` of `total` steps of a stage are done. Called at least every 100 ms
-    /// of work, not for every step.
+    /// of work, mostly every few, and not for every step: after so many steps as
+    /// [`Monitor::STEPS`](crate::monitor::Monitor::STEPS) says.
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()>;
 }
 

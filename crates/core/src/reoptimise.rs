@@ -51,6 +51,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::BuildError;
+use crate::memory::Memory;
+use crate::monitor::Monitor;
 use crate::progress::Progress;
 use crate::schema::Schema;
 
@@ -132,11 +134,9 @@ pub trait Contents: Any + Send {
     /// Computes what is to be installed. May take as long as a build.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
-    fn compute(
-        &self,
-        progress: &mut dyn Progress,
-    ) -> Result<Arc<dyn Any + Send + Sync>, BuildError>;
+    /// [`BuildError::Stopped`] when the observer asks to stop, and
+    /// [`BuildError::TooManyPeakBytes`] where memory is limited.
+    fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError>;
 }
 
 /// What an engine's plan is computed from: copied from its rules, some with
@@ -210,6 +210,21 @@ impl Snapshot {
     /// # Errors
     /// [`BuildError::Stopped`] when the observer asks to stop.
     pub fn compute(&self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
+        self.compute_within(&mut Memory::unlimited(), progress)
+    }
+
+    /// The same with limited memory: [`Limits::peak_bytes`](crate::Limits) counts
+    /// what computing takes, the plan included, not the snapshot. The plan itself
+    /// is a few masks for `forest`, and four bytes a rule for `tuplemerge`.
+    ///
+    /// # Errors
+    /// [`BuildError::TooManyPeakBytes`]; [`BuildError::Stopped`] when the observer
+    /// asks to stop.
+    pub fn compute_within(
+        &self,
+        memory: &mut Memory,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<LookupPlan>, BuildError> {
         let Some(held) = self.held.as_ref().filter(|held| held.complete) else {
             return Ok(None);
         };
@@ -217,7 +232,7 @@ impl Snapshot {
             engine: held.engine,
             schema: Arc::clone(&held.schema),
             sequence: held.sequence,
-            plan: held.contents.compute(progress)?,
+            plan: held.contents.compute(&mut Monitor::new(progress, memory))?,
         }))
     }
 }
@@ -298,7 +313,7 @@ mod tests {
     struct Counted(usize);
 
     impl Contents for Counted {
-        fn compute(&self, _: &mut dyn Progress) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
+        fn compute(&self, _: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
             Ok(Arc::new(self.0))
         }
     }

@@ -190,6 +190,11 @@ impl RuleSet {
         order
     }
 
+    /// The outcomes when the rules win, in the order of adding.
+    pub(crate) fn winners(&self) -> &[Winner] {
+        &self.winners
+    }
+
     /// Bytes held, spare room included.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -165,7 +165,7 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
         accepts: Engine::accepts_all,
         build: |request| {
             let linear = EngineSpec::named("linear")?;
-            linear.build(request.rules, request.limits, request.progress)
+            request.build_inner(&linear, request.rules)
         },
     }
 }

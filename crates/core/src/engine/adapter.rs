@@ -100,6 +100,8 @@ use crate::classifier::{
 };
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
+use crate::memory::Memory;
+use crate::monitor::Monitor;
 use crate::reoptimise::Reoptimise;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
@@ -117,6 +119,8 @@ pub struct BuildRequest<'a> {
     pub limits: &'a Limits,
     /// Whom to tell how far building is.
     pub progress: &'a mut dyn Progress,
+    /// Where the memory that building takes is counted.
+    pub memory: &'a mut Memory,
 }
 
 impl BuildRequest<'_> {
@@ -137,7 +141,27 @@ impl BuildRequest<'_> {
         done: usize,
         total: usize,
     ) -> Result<(), BuildError> {
+        self.memory.set_stage(stage);
         report(self.progress, stage, done, total)
+    }
+
+    /// Reports progress after so much work, and counts memory. The algorithm of
+    /// a build makes one, and counts all that it does and takes by it.
+    pub fn monitor(&mut self) -> Monitor<'_> {
+        Monitor::new(self.progress, self.memory)
+    }
+
+    /// For engines that wrap others: builds an inner engine over some rules, in
+    /// the same stages and from the same memory.
+    ///
+    /// # Errors
+    /// Those of [`EngineSpec::build`].
+    pub fn build_inner(
+        &mut self,
+        spec: &EngineSpec,
+        rules: &RuleSet,
+    ) -> Result<Box<dyn Classifier>, BuildError> {
+        spec.build_within(rules, self.limits, self.progress, self.memory)
     }
 }
 
@@ -345,6 +369,8 @@ pub(super) struct Adapter<const W: usize, A, K> {
     engine: &'static str,
     schema: Arc<Schema>,
     limits: Limits,
+    /// The most bytes at once while building, if it was built by a request.
+    peak: Option<usize>,
     kind: PhantomData<fn() -> K>,
 }
 
@@ -353,12 +379,9 @@ impl<const W: usize, A: Algorithm<W>, K> Adapter<W, A, K> {
         let algorithm = A::build(request)?;
         request.limits.check_bytes(algorithm.bytes())?;
         let engine = request.spec.engine().name;
-        Ok(Adapter::around(
-            algorithm,
-            engine,
-            request.schema(),
-            request.limits,
-        ))
+        let mut built = Adapter::around(algorithm, engine, request.schema(), request.limits);
+        built.peak = Some(request.memory.peak());
+        Ok(built)
     }
 
     fn around(algorithm: A, engine: &'static str, schema: &Arc<Schema>, limits: &Limits) -> Self {
@@ -367,6 +390,7 @@ impl<const W: usize, A: Algorithm<W>, K> Adapter<W, A, K> {
             engine,
             schema: Arc::clone(schema),
             limits: *limits,
+            peak: None,
             kind: PhantomData,
         }
     }
@@ -418,12 +442,14 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
         let rules = self.algorithm.rules();
         let row = self.schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
         let rule_bytes = rules * row;
+        let mut metrics = self.algorithm.metrics();
+        metrics.extend((self.peak).map(|peak| Metric::bytes(Stats::PEAK_BYTES, peak)));
         Stats {
             rules,
             tables: self.algorithm.tables(),
             rule_bytes,
             index_bytes: self.algorithm.bytes().saturating_sub(rule_bytes),
-            metrics: self.algorithm.metrics(),
+            metrics,
         }
     }
 

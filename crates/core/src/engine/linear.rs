@@ -41,10 +41,12 @@ use crate::classifier::{LookupTrace, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
 use crate::engine::{Engine, Wraps};
 use crate::error::BuildError;
+use crate::memory::{bytes_of, map_bytes};
 use crate::packed::PackedRule;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 use crate::seed::MapState;
+use crate::sort::sort_by_key;
 use crate::unwildcard;
 
 /// The registry entry.
@@ -62,9 +64,6 @@ pub(super) const ENGINE: Engine = Engine {
 /// What progress observers are told while building.
 const SORTING: &str = "sorting rules";
 const COPYING: &str = "copying rules";
-
-/// Rules copied between two reports.
-const REPORTED: usize = 1 << 14;
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -100,25 +99,32 @@ impl<const W: usize> Algorithm<W> for Linear {
     fn build(request: &mut BuildRequest<'_>) -> Result<Linear, BuildError> {
         let rules = request.rules;
         let words = rules.schema().rule_words();
-        let row = words * size_of::<u64>() + size_of::<Winner>();
-        request
-            .limits
-            .check_bytes(rules.len().saturating_mul(row))?;
+        let rank_bytes = bytes_of::<Winner>(rules.len());
+        let word_bytes = bytes_of::<u64>(rules.len().saturating_mul(words));
+        let map = map_bytes::<RuleId, Winner>(rules.len());
+        let all = rank_bytes.saturating_add(word_bytes).saturating_add(map);
+        request.limits.check_bytes(all)?;
+
+        let mut monitor = request.monitor();
+        monitor.begin(SORTING, rules.len())?;
+        monitor.memory().keep(rank_bytes)?;
+        let mut ranks = rules.winners().to_vec();
+        sort_by_key(&mut ranks, |rank| rank.rank(), &mut monitor)?;
+
+        monitor.begin(COPYING, rules.len())?;
+        monitor.memory().keep(word_bytes.saturating_add(map))?;
         let mut linear = Linear {
             schema: Arc::clone(rules.schema()),
-            ranks: Vec::with_capacity(rules.len()),
+            ranks,
             words: Vec::with_capacity(rules.len() * words),
             by_id: HashMap::with_capacity_and_hasher(rules.len(), MapState::default()),
         };
-        request.report(SORTING, 0, rules.len())?;
-        for (done, index) in rules.by_rank().into_iter().enumerate() {
-            if done.is_multiple_of(REPORTED) {
-                request.report(COPYING, done, rules.len())?;
-            }
-            let rule = rules.rule(index as usize);
-            linear.by_id.insert(rule.id(), rule.winner());
-            linear.ranks.push(rule.winner());
+        for &rank in &linear.ranks {
+            let id = rank.rule().expect("a rule's rank");
+            let rule = rules.get(id).expect("it is of this set");
+            linear.by_id.insert(id, rank);
             linear.words.extend_from_slice(rule.words());
+            monitor.advance(1)?;
         }
         Ok(linear)
     }

@@ -12,6 +12,7 @@ use std::fmt;
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
+use crate::memory::Memory;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
@@ -233,6 +234,22 @@ impl EngineSpec {
         limits: &Limits,
         progress: &mut dyn Progress,
     ) -> Result<Box<dyn Classifier>, BuildError> {
+        self.build_within(rules, limits, progress, &mut Memory::new(limits))
+    }
+
+    /// The same with a counter of memory, which is the one that limits
+    /// [peak bytes](Limits::peak_bytes): for what is built from the same memory
+    /// as other things.
+    ///
+    /// # Errors
+    /// Those of [`build`](Self::build).
+    pub fn build_within(
+        &self,
+        rules: &RuleSet,
+        limits: &Limits,
+        progress: &mut dyn Progress,
+        memory: &mut Memory,
+    ) -> Result<Box<dyn Classifier>, BuildError> {
         limits.check_rules(rules.len())?;
         self.available()?;
         self.accepts(rules.schema())?;
@@ -241,6 +258,7 @@ impl EngineSpec {
             rules,
             limits,
             progress,
+            memory,
         })
     }
 }

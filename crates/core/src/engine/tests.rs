@@ -42,7 +42,7 @@ struct Frozen(Box<dyn Classifier>);
 
 fn linear(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError> {
     let linear = EngineSpec::named("linear").expect("it is registered");
-    linear.build(request.rules, request.limits, request.progress)
+    request.build_inner(&linear, request.rules)
 }
 
 impl Classifier for Frozen {
@@ -124,7 +124,7 @@ const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
         },
         build: |request| {
             let inner = request.spec.inner().expect("a wrapper has an inner engine");
-            inner.build(request.rules, request.limits, request.progress)
+            request.build_inner(inner, request.rules)
         },
     }
 }

@@ -37,6 +37,8 @@ use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
 };
 use crate::engine::{Engine, EngineOption, Wraps};
+use crate::error::BuildError;
+use crate::monitor::Monitor;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::MapState;
 
@@ -96,16 +98,26 @@ impl<const W: usize> Placement<W> for OneTablePerMask<W> {
         (space, placement)
     }
 
-    fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex) {
+    fn place(
+        &mut self,
+        space: &mut TupleSpace<W>,
+        entry: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let mut mask = space.entry(entry).mask;
         for (mask, kept) in mask.iter_mut().zip(&self.kept) {
             *mask &= kept;
         }
-        let table = *self
-            .by_mask
-            .entry(mask)
-            .or_insert_with(|| space.new_table(mask));
-        space.link(table, entry);
+        let table = match self.by_mask.get(&mask) {
+            Some(&table) => table,
+            None => {
+                monitor.memory().room_in_map(&mut self.by_mask)?;
+                let table = space.new_table(mask, monitor)?;
+                self.by_mask.insert(mask, table);
+                table
+            }
+        };
+        space.link(table, entry, monitor)
     }
 
     fn table_dropped(&mut self, mask: &[u64; W]) {

@@ -271,11 +271,15 @@ impl<V: Copy> Blocks<V> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let chunks = self.chunks.iter();
-        let chunks = chunks.map(|chunk| {
+        // All chunks but the first are made with all of their room, and keep it.
+        let mut chunks = self.chunks.iter().map(|chunk| {
             chunk.headers.capacity() * size_of::<Header>()
                 + chunk.values.capacity() * size_of::<V>()
         });
-        chunks.sum::<usize>() + self.chunks.capacity() * size_of::<Chunk<V>>()
+        let first = chunks.next().unwrap_or(0);
+        let others = self.chunks.len().saturating_sub(1);
+        let other = (size_of::<Header>() << self.chunk_bits()) + (size_of::<V>() << CHUNK_BITS);
+        debug_assert!(chunks.next_back().is_none_or(|last| last == other));
+        first + others * other + self.chunks.capacity() * size_of::<Chunk<V>>()
     }
 }

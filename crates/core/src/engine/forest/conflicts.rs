@@ -41,6 +41,8 @@
 
 use super::slot::{Bucket, ConflictMask, Place, TableNumber};
 use super::structure::Structure;
+use crate::error::BuildError;
+use crate::monitor::Monitor;
 
 /// Bits of a table's mask that a rule may leave open: its headers meet up to two
 /// to the power of that slots.
@@ -59,11 +61,26 @@ pub(super) struct Marking {
     slot: u32,
 }
 
+/// Rules looked at for conflicts with one, as much work as a step.
+const LOOKED_AT: usize = 32;
+
 /// Marks all runs of the root at once, if marks are wanted.
-pub(super) fn mark_all<const W: usize>(structure: &mut Structure<W>, wanted: bool) {
+pub(super) fn mark_all<const W: usize>(
+    structure: &mut Structure<W>,
+    wanted: bool,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
     let mut marking = Marking::begin(structure, wanted);
-    while marking.step(structure).is_some() {}
+    // A rule may be compared with some rules of each other table.
+    let steps = 1 + marking.root.len() * COMPARED / LOOKED_AT / 4;
+    let rules = structure.len();
+    monitor.begin("marking conflicts", rules)?;
+    while let Some(marked) = marking.step(structure) {
+        monitor.count_done(marked);
+        monitor.work(1 + marked * steps)?;
+    }
     marking.end(structure);
+    Ok(())
 }
 
 impl Marking {

@@ -1,6 +1,7 @@
 //! A forest as an engine: the adapter's calls, passed on.
 
 use super::index::Forest;
+use super::learn::Learner;
 use super::lookup::{Buffers, LookupConfig};
 use super::settings::{Feature, NAME, Settings};
 use super::slot::MAX_RUN;
@@ -54,11 +55,12 @@ impl<const W: usize> Algorithm<W> for Forest<W> {
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
         let (settings, lookup) = settings(request.spec.options());
         let rules = request.rules;
+        let learner = Learner::<W>::bytes(rules.schema(), settings.has(Feature::AnyBits));
+        request.memory.take(learner)?;
         let mut forest = Forest::new(rules.schema(), settings, lookup);
         let bytes = rules.len().saturating_mul(forest.rule_bytes());
         request.limits.check_bytes(bytes)?;
-        forest.fill(rules.iter(), request.progress)?;
-        request.report("learning masks", rules.len(), rules.len())?;
+        forest.fill(rules.iter(), &mut request.monitor())?;
         Ok(forest)
     }
 

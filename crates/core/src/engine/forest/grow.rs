@@ -21,11 +21,17 @@ use super::learn::{Budget, Cost, Learner, Level, Plan};
 use super::rows::Rows;
 use super::slot::{Bucket, MAX_RUN, Place, Run, TableNumber};
 use super::structure::{Structure, Table};
-use crate::classifier::{Progress, report};
 use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::sort::sort_by_key;
 
 /// What progress observers are told.
 pub(super) const LEARNING: &str = "learning masks";
+const FILLING: &str = "filling tables";
+
+/// Rules placed between two counts of what the structure takes in small pieces.
+pub(super) const RECOUNTED: usize = 256;
 
 /// Slots are not made more than this many to separate two hashes.
 const MOST_FOR_FEW: usize = 1 << 12;
@@ -46,6 +52,10 @@ pub(super) struct Growth<const W: usize> {
     /// What the update at hand has cost beyond the usual, in steps of
     /// maintenance: an update that splits a run moves fewer rules.
     extra_steps: usize,
+    /// Bytes of the structure that were counted last, of those that grow in small
+    /// pieces, and rules placed since.
+    counted: usize,
+    placed: usize,
 }
 
 impl<const W: usize> Growth<W> {
@@ -55,7 +65,34 @@ impl<const W: usize> Growth<W> {
             most,
             budget: Budget::unlimited(),
             extra_steps: 0,
+            counted: 0,
+            placed: 0,
         }
+    }
+
+    /// Counts what the structure has taken since this was done last.
+    pub(super) fn recount(
+        &mut self,
+        structure: &Structure<W>,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        self.placed = 0;
+        let bytes = structure.index_bytes();
+        monitor.memory().recount(&mut self.counted, bytes)
+    }
+
+    /// So many rules were placed: counts what that took, now and then.
+    fn has_placed(
+        &mut self,
+        structure: &Structure<W>,
+        rules: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        self.placed += rules;
+        if self.placed >= RECOUNTED {
+            self.recount(structure, monitor)?;
+        }
+        Ok(())
     }
 
     pub(super) fn learner(&self) -> &Learner<W> {
@@ -104,17 +141,17 @@ impl<const W: usize> Growth<W> {
         rows: &Rows<'_>,
         rules: &[u32],
         level: Level,
-    ) -> Plan<W> {
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Plan<W>, BuildError> {
         // Within an update, wide rules are looked at as far as time allows.
         let count = match level {
             Level::Split(_) => rules.len().min(SPLIT_WORDS / W),
             Level::Root | Level::SmallRoot(_) | Level::Nested => rules.len(),
         };
-        let plan = self.learner.plan(level, count, |index| {
-            structure.outline(rows.row(rules[index * rules.len() / count]))
-        });
+        let outline = |index| structure.outline(rows.row(rules[index * rules.len() / count]));
+        let plan = self.learner.plan(level, count, outline, monitor)?;
         self.budget.spend(plan.words, !plan.masks.is_empty());
-        plan
+        Ok(plan)
     }
 }
 
@@ -137,49 +174,82 @@ pub(super) fn grow_root<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
     rows: &Rows<'_>,
-    progress: &mut dyn Progress,
+    monitor: &mut Monitor<'_>,
 ) -> Result<Cost, BuildError> {
     let total = rows.len();
-    structure.reserve(total);
+    monitor.begin(LEARNING, total)?;
+    growth.recount(structure, monitor)?;
+    structure.reserve(total, monitor)?;
+    let bytes = bytes_of::<u32>(total);
+    monitor.memory().take(bytes)?;
     let mut rest = rows.numbers();
-    report(progress, LEARNING, 0, total)?;
     let level = growth
         .budget
         .allowance()
         .map_or(Level::Root, Level::SmallRoot);
-    let plan = growth.plan(structure, rows, &rest, level);
+    let plan = growth.plan(structure, rows, &rest, level, monitor)?;
     let mut masks = plan.masks.into_iter();
     let mut order = 0;
+    monitor.begin(FILLING, total)?;
     while !rest.is_empty() {
-        let (mask, served) = next_table(structure, rows, &mut rest, &mut masks);
-        grow_table(structure, growth, rows, mask, served, Place::ROOT, order);
-        report(progress, LEARNING, total - rest.len(), total)?;
+        let (mask, served) = next_table(structure, rows, &mut rest, &mut masks, monitor)?;
+        grow_table(
+            structure,
+            growth,
+            rows,
+            mask,
+            served,
+            Place::ROOT,
+            order,
+            monitor,
+        )?;
         order += 1;
     }
+    drop(rest);
+    monitor.memory().give_back(bytes);
+    growth.recount(structure, monitor)?;
     Ok(plan.cost)
 }
 
 /// Takes the rules of a chain's next table out of `rest`: those that the next mask
-/// of some use fits, all of them when there is none.
+/// of some use fits, all of them when there is none. They are counted as memory,
+/// by their capacity.
 fn next_table<const W: usize>(
     structure: &Structure<W>,
     rows: &Rows<'_>,
     rest: &mut Vec<u32>,
     masks: &mut impl Iterator<Item = [u64; W]>,
-) -> ([u64; W], Vec<u32>) {
+    monitor: &mut Monitor<'_>,
+) -> Result<([u64; W], Vec<u32>), BuildError> {
+    monitor.memory().take(bytes_of::<u32>(rest.len()))?;
+    let mut served = Vec::with_capacity(rest.len());
     for mask in masks {
-        let (served, left): (Vec<u32>, Vec<u32>) = rest
-            .iter()
-            .partition(|&&index| structure.shape().fits(rows.row(index), &mask));
+        // The others stay in order, in the places of those that go.
+        let mut left = 0;
+        for from in (0..rest.len()).step_by(Monitor::BLOCK) {
+            let to = rest.len().min(from + Monitor::BLOCK);
+            for at in from..to {
+                let index = rest[at];
+                if structure.shape().fits(rows.row(index), &mask) {
+                    served.push(index);
+                } else {
+                    rest[left] = index;
+                    left += 1;
+                }
+            }
+            monitor.work(to - from)?;
+        }
+        rest.truncate(left);
         if !served.is_empty() {
-            *rest = left;
-            return (mask, served);
+            return Ok((mask, served));
         }
     }
-    ([0; W], std::mem::take(rest))
+    served.append(rest);
+    Ok(([0; W], served))
 }
 
 /// Makes a table of rules in the chain at a place.
+#[allow(clippy::too_many_arguments)] // what a recursion hands on
 fn grow_table<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -188,19 +258,28 @@ fn grow_table<const W: usize>(
     served: Vec<u32>,
     parent: Place,
     order: u32,
-) -> TableNumber {
+    monitor: &mut Monitor<'_>,
+) -> Result<TableNumber, BuildError> {
     let probe = Table::new(mask, 1);
-    let mut hashed: Vec<(u64, u32)> = served
-        .into_iter()
-        .map(|index| {
+    let hashed_bytes = bytes_of::<(u64, u32)>(served.len());
+    monitor.memory().take(hashed_bytes)?;
+    let mut hashed: Vec<(u64, u32)> = Vec::with_capacity(served.len());
+    let mut best = u64::MAX;
+    for block in served.chunks(Monitor::BLOCK) {
+        hashed.extend(block.iter().map(|&index| {
             let rule = structure.outline(rows.row(index));
+            best = best.min(rule.rank);
             (probe.hash(&rule.value, structure.secrets()), index)
-        })
-        .collect();
-    hashed.sort_unstable();
-    let ranks = hashed.iter().map(|&(_, index)| rows.rank(index));
-    let best = ranks.min().unwrap_or(u64::MAX);
-    let table = Table::new(mask, slots_for(&hashed)).of_chain(parent, order);
+        }));
+        monitor.work(block.len())?;
+    }
+    let served_bytes = bytes_of::<u32>(served.capacity());
+    drop(served);
+    monitor.memory().give_back(served_bytes);
+    sort_by_key(&mut hashed, |hash| *hash, monitor)?;
+    let slots = slots_for(&hashed);
+    monitor.memory().keep(bytes_of::<u64>(slots))?;
+    let table = Table::new(mask, slots).of_chain(parent, order);
     let number = structure.add(table.for_rules(hashed.len(), best));
     let mut from = 0;
     while from < hashed.len() {
@@ -212,22 +291,30 @@ fn grow_table<const W: usize>(
         let signature = hashed[from..to].iter().fold(0, |signature, &(hash, _)| {
             signature | 1 << table.signature_bit(hash)
         });
+        // Longer ones are divided, and counted like those of a table.
+        if to - from > growth.most {
+            monitor.memory().take(bytes_of::<u32>(to - from))?;
+        }
         let members = hashed[from..to].iter().map(|&(_, index)| index).collect();
         let whole = from == 0 && to == hashed.len() && mask != [0; W];
         let place = Place {
             table: number,
             slot,
         };
-        let bucket = grow_bucket(structure, growth, rows, members, place, whole);
+        let bucket = grow_bucket(structure, growth, rows, members, place, whole, monitor)?;
         structure.fill(place, bucket, signature);
         from = to;
     }
-    number
+    drop(hashed);
+    monitor.memory().give_back(hashed_bytes);
+    Ok(number)
 }
 
 /// Makes a run of rules, or nested tables if they are too many; the caller fills the
 /// place with it. When they are the `whole` of a table that should have told them
 /// apart, a second search would choose the same table.
+///
+/// Members that are too many for a run count as memory already.
 pub(super) fn grow_bucket<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
@@ -235,8 +322,11 @@ pub(super) fn grow_bucket<const W: usize>(
     mut members: Vec<u32>,
     place: Place,
     whole: bool,
-) -> Bucket {
+    monitor: &mut Monitor<'_>,
+) -> Result<Bucket, BuildError> {
+    let mut bytes = 0;
     if members.len() > growth.most {
+        bytes = bytes_of::<u32>(members.capacity());
         growth.extra_steps += members.len() / RULES_PER_STEP;
         let mut order = 0;
         let mut rest = members;
@@ -244,32 +334,46 @@ pub(super) fn grow_bucket<const W: usize>(
             _ if whole => Vec::new(),
             Some(0) => Vec::new(),
             Some(words) => {
-                growth
-                    .plan(structure, rows, &rest, Level::Split(words))
-                    .masks
+                let level = Level::Split(words);
+                growth.plan(structure, rows, &rest, level, monitor)?.masks
             }
-            None => growth.plan(structure, rows, &rest, Level::Nested).masks,
+            None => {
+                let level = Level::Nested;
+                growth.plan(structure, rows, &rest, level, monitor)?.masks
+            }
         };
         let mut masks = masks.into_iter();
-        let (mask, served) = next_table(structure, rows, &mut rest, &mut masks);
+        let (mask, served) = next_table(structure, rows, &mut rest, &mut masks, monitor)?;
         if mask != [0; W] || served.len() > MAX_RUN {
             let mut next = Some((mask, served));
             while let Some((mask, mut served)) = next {
                 // Rules that nothing tells apart fill one table after the other,
                 // the best first.
                 if mask == [0; W] {
-                    keep_best(rows, &mut served, &mut rest);
+                    keep_best(rows, &mut served, &mut rest, monitor)?;
                 }
-                grow_table(structure, growth, rows, mask, served, place, order);
+                grow_table(structure, growth, rows, mask, served, place, order, monitor)?;
                 order += 1;
-                next =
-                    (!rest.is_empty()).then(|| next_table(structure, rows, &mut rest, &mut masks));
+                next = if rest.is_empty() {
+                    None
+                } else {
+                    let masks = &mut masks;
+                    Some(next_table(structure, rows, &mut rest, masks, monitor)?)
+                };
             }
-            return Bucket::Nested(structure.first_of(place));
+            drop(rest);
+            monitor.memory().give_back(bytes);
+            return Ok(Bucket::Nested(structure.first_of(place)));
         }
+        bytes += bytes_of::<u32>(served.capacity());
         members = served;
     }
-    Bucket::Run(make_run(structure, rows, members, place))
+    let count = members.len();
+    let run = make_run(structure, rows, members, place);
+    monitor.memory().give_back(bytes);
+    growth.has_placed(structure, count, monitor)?;
+    monitor.advance(count)?;
+    Ok(Bucket::Run(run))
 }
 
 /// Makes a run of rules whose place is that slot.
@@ -283,10 +387,17 @@ pub(super) fn make_run<const W: usize>(
     structure.create_run(place, members.iter().map(|&index| rows.row(index)))
 }
 
-/// Leaves the best rules that a run can hold and puts the others back.
-fn keep_best(rows: &Rows<'_>, served: &mut Vec<u32>, rest: &mut Vec<u32>) {
+/// Leaves the best rules that a run can hold and puts the others back, into the
+/// room from which they came.
+fn keep_best(
+    rows: &Rows<'_>,
+    served: &mut Vec<u32>,
+    rest: &mut Vec<u32>,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
     if served.len() > MAX_RUN / 2 {
-        served.sort_unstable_by_key(|&index| rows.rank(index));
+        sort_by_key(served, |&index| rows.rank(index), monitor)?;
         rest.extend(served.drain(MAX_RUN / 2..));
     }
+    Ok(())
 }

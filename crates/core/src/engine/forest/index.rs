@@ -11,8 +11,10 @@ use super::rows::Rows;
 use super::settings::{Feature, NAME, Settings};
 use super::structure::Structure;
 use super::update;
-use crate::classifier::{LookupTrace, Metric, NoProgress, Progress};
+use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::error::BuildError;
+use crate::memory::{Memory, bytes_of};
+use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::Drift;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
@@ -73,7 +75,7 @@ impl<const W: usize> Forest<W> {
     pub(super) fn fill<'a>(
         &mut self,
         rules: impl ExactSizeIterator<Item = RuleRef<'a>>,
-        progress: &mut dyn Progress,
+        monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         if rules.len() > self.capacity() {
             return Err(BuildError::EngineFull {
@@ -82,19 +84,30 @@ impl<const W: usize> Forest<W> {
                 limit: self.capacity(),
             });
         }
-        let mut words = Vec::with_capacity(rules.len() * self.structure.shape().columns());
-        for rule in rules {
+        monitor.begin("copying rules", rules.len())?;
+        let words = rules.len() * self.structure.shape().columns();
+        let bytes = bytes_of::<u64>(words);
+        monitor.memory().take(bytes)?;
+        let mut words = Vec::with_capacity(words);
+        for (done, rule) in rules.enumerate() {
             self.structure.keep_mask(&rule);
             self.structure.shape().push_row(&rule, &mut words);
+            if done.is_multiple_of(grow::RECOUNTED) {
+                self.growth.recount(&self.structure, monitor)?;
+            }
+            monitor.advance(1)?;
         }
-        self.fill_rows(&words, progress)
+        self.fill_rows(&words, monitor)?;
+        monitor.memory().give_back(bytes);
+        Ok(())
     }
 
-    fn fill_rows(&mut self, words: &[u64], progress: &mut dyn Progress) -> Result<(), BuildError> {
+    fn fill_rows(&mut self, words: &[u64], monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let rows = Rows::new(words, self.structure.shape().columns());
         let (structure, growth) = (&mut self.structure, &mut self.growth);
-        let predicted = grow::grow_root(structure, growth, &rows, progress)?;
-        conflicts::mark_all(structure, self.settings.has(Feature::ConflictMarks));
+        let predicted = grow::grow_root(structure, growth, &rows, monitor)?;
+        let marks = self.settings.has(Feature::ConflictMarks);
+        conflicts::mark_all(structure, marks, monitor)?;
         self.baseline = Baseline {
             rules: rows.len(),
             predicted,
@@ -106,27 +119,31 @@ impl<const W: usize> Forest<W> {
 
     /// Learns everything anew. When the observer stops it, nothing has changed.
     pub(super) fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
-        self.rebuild_within(Budget::unlimited(), progress)
+        let mut memory = Memory::unlimited();
+        self.rebuild_within(
+            Budget::unlimited(),
+            &mut Monitor::new(progress, &mut memory),
+        )
     }
 
     /// The same within an update: a forest of few rules is learned on the spot.
     fn rebuild_few(&mut self) {
-        self.rebuild_within(Budget::of_update(), &mut NoProgress)
-            .expect("only an observer stops learning");
+        unwatched(|monitor| self.rebuild_within(Budget::of_update(), monitor));
     }
 
     fn rebuild_within(
         &mut self,
         budget: Budget,
-        progress: &mut dyn Progress,
+        monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
+        monitor.begin("copying rules", self.len())?;
         let mut words = Vec::with_capacity(self.len() * self.structure.shape().columns());
-        self.structure
-            .append_rows(self.structure.root(), &mut words);
+        let root = self.structure.root();
+        self.structure.append_rows(root, &mut words, monitor)?;
         let mut fresh = Forest::new(self.schema(), self.settings, self.lookup);
         fresh.structure.limit_words_as(&self.structure);
         fresh.growth.set_budget(budget);
-        fresh.fill_rows(&words, progress)?;
+        fresh.fill_rows(&words, monitor)?;
         fresh.growth.budget().end();
         fresh.changes = self.changes;
         fresh.structure.take_masks_of(&mut self.structure);

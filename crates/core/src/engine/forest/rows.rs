@@ -446,6 +446,7 @@ impl<'a> Rows<'a> {
         &self.words[index as usize * self.columns..][..self.columns]
     }
 
+    #[inline]
     pub(super) fn rank(&self, index: u32) -> u64 {
         self.row(index)[0]
     }

@@ -11,6 +11,7 @@ use super::rows::Rows;
 use super::slot::{Bucket, MAX_RUN, Place, Run, TableNumber};
 use super::structure::{Role, RuleAt, Structure, Table};
 use crate::id_map::Position;
+use crate::monitor::unwatched;
 use crate::rule::RuleId;
 
 /// Nested tables with no more rules than this become a run again.
@@ -102,7 +103,10 @@ fn split<const W: usize>(
     words.extend_from_slice(row);
     let rows = Rows::new(&words, row.len());
     growth.budget().begin_split();
-    let bucket = grow::grow_bucket(structure, growth, &rows, rows.numbers(), place, false);
+    let bucket = unwatched(|monitor| {
+        let members = rows.numbers();
+        grow::grow_bucket(structure, growth, &rows, members, place, false, monitor)
+    });
     growth.budget().end();
     bucket
 }

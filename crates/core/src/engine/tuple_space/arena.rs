@@ -1,6 +1,8 @@
 //! Where the rules of a tuple space lie: one aligned record each, reused after
 //! removal.
 
+use std::ops::Range;
+
 use crate::packed::PackedRule;
 use crate::rule::{RuleId, RuleRef, Winner};
 use crate::schema::{RangeField, Schema};
@@ -132,6 +134,15 @@ impl<const W: usize> Arena<W> {
         if matches!(self.ranges, Ranges::Wide(_)) {
             self.highs.reserve_exact(rules * self.high_words);
         }
+    }
+
+    /// Bytes that [`reserve`](Self::reserve) takes for the first rules.
+    pub(super) fn reserved_bytes(&self, rules: usize) -> usize {
+        let highs = match self.ranges {
+            Ranges::Narrow(_) => 0,
+            Ranges::Wide(_) => self.high_words * size_of::<u64>(),
+        };
+        rules.saturating_mul(size_of::<Entry<W>>() + highs)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -283,10 +294,15 @@ impl<const W: usize> Arena<W> {
         &self.highs[row..row + self.high_words]
     }
 
-    /// The rules of a table, found by looking at every record.
-    pub(super) fn linked_to(&self, table: TableNumber) -> impl Iterator<Item = EntryIndex> + '_ {
-        (0..)
-            .zip(&self.entries)
+    /// The rules of a table, found by looking at every record of a part of them.
+    pub(super) fn linked_to(
+        &self,
+        table: TableNumber,
+        records: Range<usize>,
+    ) -> impl Iterator<Item = EntryIndex> + '_ {
+        let first = u32::try_from(records.start).expect("fewer rules than ids");
+        (first..)
+            .zip(&self.entries[records])
             .filter(move |(_, entry)| entry.table == table)
             .map(|(index, _)| EntryIndex(index))
     }

@@ -1,9 +1,11 @@
 //! A tuple space as a classifier; where a rule goes is the [`Placement`]'s
 //! choice.
 
-use crate::classifier::{LookupTrace, Metric, Progress, report};
+use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
 use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::Reoptimise;
 use crate::rule::{Priority, RuleId, RuleRef, Winner};
 
@@ -18,17 +20,22 @@ pub(in crate::engine) trait Placement<const W: usize>:
     fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self);
 
     /// Puts a stored rule into a table, which it may have to make.
-    fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex);
+    fn place(
+        &mut self,
+        space: &mut TupleSpace<W>,
+        entry: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError>;
 
     /// Places all rules at once, at building. They are stored already, and come
     /// in the order of the rule set.
     fn place_all(
         &mut self,
         space: &mut TupleSpace<W>,
-        entries: &[EntryIndex],
-        progress: &mut dyn Progress,
+        entries: Vec<EntryIndex>,
+        monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
-        place_one_by_one(self, space, entries, progress)
+        place_one_by_one(self, space, &entries, monitor)
     }
 
     /// A table with this mask became empty and is gone.
@@ -74,13 +81,12 @@ pub(in crate::engine) fn place_one_by_one<const W: usize>(
     placement: &mut impl Placement<W>,
     space: &mut TupleSpace<W>,
     entries: &[EntryIndex],
-    progress: &mut dyn Progress,
+    monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    for (done, &entry) in entries.iter().enumerate() {
-        if done.is_multiple_of(1 << 14) {
-            report(progress, PLACING, done, entries.len())?;
-        }
-        placement.place(space, entry);
+    monitor.begin(PLACING, entries.len())?;
+    for &entry in entries {
+        placement.place(space, entry, monitor)?;
+        monitor.advance(1)?;
     }
     Ok(())
 }
@@ -94,9 +100,6 @@ pub(in crate::engine) struct TupleEngine<const W: usize, P> {
     pub(in crate::engine) placement: P,
 }
 
-/// Rules stored between two reports.
-const REPORTED: usize = 1 << 14;
-
 /// What progress observers are told while rules are copied.
 const COPYING: &str = "copying rules";
 
@@ -106,17 +109,20 @@ impl<const W: usize, P: Placement<W>> Algorithm<W> for TupleEngine<W, P> {
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
         let rules = request.rules;
         let (mut space, mut placement) = P::new(request);
-        space.reserve(rules.len());
-        request.limits.check_bytes(space.bytes())?;
+        let least = space.least_bytes(rules.len());
+        request.limits.check_bytes(least)?;
+        let mut monitor = request.monitor();
+        monitor.begin(COPYING, rules.len())?;
+        space.reserve(rules.len(), &mut monitor)?;
+        let bytes = bytes_of::<EntryIndex>(rules.len());
+        monitor.memory().take(bytes)?;
         let mut entries = Vec::with_capacity(rules.len());
-        for (done, rule) in rules.iter().enumerate() {
-            if done.is_multiple_of(REPORTED) {
-                request.report(COPYING, done, rules.len())?;
-            }
+        for rule in rules.iter() {
             entries.extend(space.store(&rule));
+            monitor.advance(1)?;
         }
-        placement.place_all(&mut space, &entries, request.progress)?;
-        request.report(PLACING, rules.len(), rules.len())?;
+        placement.place_all(&mut space, entries, &mut monitor)?;
+        monitor.memory().give_back(bytes);
         Ok(TupleEngine { space, placement })
     }
 
@@ -168,7 +174,7 @@ impl<const W: usize, P: Placement<W>> Updates<W> for TupleEngine<W, P> {
         let Some(entry) = self.space.store(rule) else {
             return false;
         };
-        self.placement.place(&mut self.space, entry);
+        unwatched(|monitor| self.placement.place(&mut self.space, entry, monitor));
         true
     }
 

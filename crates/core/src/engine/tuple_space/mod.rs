@@ -44,10 +44,14 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, hash_map};
 
+use crate::error::BuildError;
+use crate::memory::{bytes_of, map_bytes};
+use crate::monitor::{Monitor, unwatched};
 use crate::rule::{Priority, RuleId, RuleRef};
 use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::seed::{MapState, Seed};
+use crate::sort::sort_by_key;
 
 mod arena;
 mod engine;
@@ -140,6 +144,12 @@ pub(super) struct TupleSpace<const W: usize> {
 /// rules being removed, so removals stay O(1) on average however they come.
 const TIGHTEN_SHARE: usize = 16;
 
+/// Tables that make way for another in the order, as much work as a step.
+const SHIFTED: usize = 64;
+
+/// Records looked at for the rules of a table, as much work as a step.
+const LOOKED_AT: usize = 8;
+
 impl<const W: usize> TupleSpace<W> {
     pub(super) fn new(schema: &Arc<Schema>, form: Form, seed: Seed) -> TupleSpace<W> {
         let mut state = seed.number();
@@ -158,9 +168,25 @@ impl<const W: usize> TupleSpace<W> {
         }
     }
 
-    pub(super) fn reserve(&mut self, rules: usize) {
+    /// Makes room for the first rules.
+    pub(super) fn reserve(
+        &mut self,
+        rules: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        let ids = map_bytes::<RuleId, EntryIndex>(rules);
+        let shared = self.shared.as_ref().map_or(0, Slots::bytes);
+        let memory = monitor.memory();
+        memory.keep(shared + self.arena.reserved_bytes(rules).saturating_add(ids))?;
         self.arena.reserve(rules);
         self.ids.reserve(rules);
+        Ok(())
+    }
+
+    /// Bytes that a space for so many rules holds at least.
+    pub(super) fn least_bytes(&self, rules: usize) -> usize {
+        let ids = map_bytes::<RuleId, EntryIndex>(rules);
+        self.arena.reserved_bytes(rules).saturating_add(ids)
     }
 
     /// The number of rules.
@@ -246,7 +272,18 @@ impl<const W: usize> TupleSpace<W> {
     }
 
     /// Makes an empty table.
-    pub(super) fn new_table(&mut self, mask: [u64; W]) -> TableNumber {
+    pub(super) fn new_table(
+        &mut self,
+        mask: [u64; W],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<TableNumber, BuildError> {
+        monitor.memory().room_to_keep(&mut self.order)?;
+        if self.free.is_empty() {
+            monitor.memory().keep(Slots::LEAST_BYTES)?;
+            monitor.memory().room_to_keep(&mut self.tables)?;
+        }
+        // Others make way for it in the order, now and when its best rule comes.
+        monitor.work(1 + self.order.len() / SHIFTED)?;
         let number = self.free.pop().unwrap_or_else(|| {
             TableNumber(u32::try_from(self.tables.len()).expect("fewer tables than rules"))
         });
@@ -272,17 +309,22 @@ impl<const W: usize> TupleSpace<W> {
         self.order.push((u64::MAX, number));
         let last = self.order.len() - 1;
         self.sift(last);
-        number
+        Ok(number)
     }
 
     /// Puts a stored rule into a table that it fits.
-    pub(super) fn link(&mut self, table: TableNumber, entry: EntryIndex) {
+    pub(super) fn link(
+        &mut self,
+        table: TableNumber,
+        entry: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let rule = *self.arena.get(entry);
         debug_assert!(rule.fits(self.mask(table)));
         let tag = self.tag(table, &rule.value);
         match self.bucket(table, tag, &rule.value) {
             None => {
-                self.slots_mut(table).insert(tag, entry);
+                self.slots_mut(table).insert(tag, entry, monitor)?;
                 self.arena.get_mut(entry).next = EntryIndex::NONE;
             }
             Some((position, head)) if rule.rank < self.arena.get(head).rank => {
@@ -292,6 +334,7 @@ impl<const W: usize> TupleSpace<W> {
             Some((_, head)) => {
                 let mut before = head;
                 loop {
+                    monitor.work(1)?;
                     let next = self.arena.get(before).next;
                     if next == EntryIndex::NONE || rule.rank < self.arena.get(next).rank {
                         self.arena.get_mut(before).next = entry;
@@ -307,11 +350,16 @@ impl<const W: usize> TupleSpace<W> {
         if rule.rank < self.tables[table.index()].best {
             self.set_best(table, rule.rank);
         }
+        Ok(())
     }
 
     /// Takes a rule out of its table; the rule stays stored. The table stays
     /// even when it is empty now: see [`drop_if_empty`](Self::drop_if_empty).
-    pub(super) fn unlink(&mut self, entry: EntryIndex) -> TableNumber {
+    pub(super) fn unlink(
+        &mut self,
+        entry: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<TableNumber, BuildError> {
         let rule = *self.arena.get(entry);
         let number = rule.table;
         let tag = self.tag(number, &rule.value);
@@ -320,13 +368,14 @@ impl<const W: usize> TupleSpace<W> {
             .expect("a linked rule has a bucket");
         if head == entry {
             if rule.next == EntryIndex::NONE {
-                self.slots_mut(number).remove(position);
+                self.slots_mut(number).remove(position, monitor)?;
             } else {
                 self.slots_mut(number).set_head(position, rule.next);
             }
         } else {
             let mut before = head;
             while self.arena.get(before).next != entry {
+                monitor.work(1)?;
                 before = self.arena.get(before).next;
             }
             self.arena.get_mut(before).next = rule.next;
@@ -337,16 +386,16 @@ impl<const W: usize> TupleSpace<W> {
         table.removed += 1;
         table.stale |= rule.rank == table.best;
         if table.stale && table.rules > 0 {
-            self.tighten(number);
+            self.tighten(number, monitor)?;
         }
-        number
+        Ok(number)
     }
 
     /// Removes a rule altogether. Returns the table that it was in, `None` when
     /// no rule has that id.
     pub(super) fn remove(&mut self, id: RuleId) -> Option<TableNumber> {
         let entry = self.ids.remove(&id)?;
-        let table = self.unlink(entry);
+        let table = unwatched(|monitor| self.unlink(entry, monitor));
         self.arena.remove(entry);
         self.changes += 1;
         Some(table)
@@ -420,23 +469,60 @@ impl<const W: usize> TupleSpace<W> {
 
     /// Moves the rules that fit the table `to` there from the table `from`, as
     /// long as no chain there grows longer than `limit`.
-    pub(super) fn move_fitting(&mut self, from: TableNumber, to: TableNumber, limit: usize) {
+    pub(super) fn move_fitting(
+        &mut self,
+        from: TableNumber,
+        to: TableNumber,
+        limit: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let mask = *self.mask(to);
-        let mut moving = self.rules_of(from);
-        moving.retain(|&entry| self.arena.get(entry).fits(&mask));
-        for entry in moving {
+        let bytes = bytes_of::<EntryIndex>(self.tables[from.index()].rules);
+        monitor.memory().take(bytes)?;
+        let mut moving = Vec::with_capacity(self.tables[from.index()].rules);
+        self.visit(from, monitor, |entry, rule| {
+            if rule.fits(&mask) {
+                moving.push(entry);
+            }
+        })?;
+        for &entry in &moving {
+            monitor.work(1)?;
             if self.chain(to, entry).take(limit).count() < limit {
-                self.unlink(entry);
-                self.link(to, entry);
+                self.unlink(entry, monitor)?;
+                self.link(to, entry, monitor)?;
             }
         }
+        drop(moving);
+        monitor.memory().give_back(bytes);
+        Ok(())
     }
 
-    /// All stored rules, best first, whether or not they are in a table.
-    pub(super) fn stored_by_rank(&self) -> Vec<EntryIndex> {
-        let mut rules: Vec<EntryIndex> = self.ids.values().copied().collect();
-        rules.sort_unstable_by_key(|&entry| self.arena.get(entry).rank);
-        rules
+    /// Sorts stored rules, the best first.
+    pub(super) fn sort_by_rank(
+        &self,
+        rules: &mut Vec<EntryIndex>,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        // Beside their ranks, or each comparison would wait for memory.
+        let bytes = bytes_of::<(u64, EntryIndex)>(rules.len());
+        monitor.memory().take(bytes)?;
+        let mut ranked = Vec::with_capacity(rules.len());
+        for &entry in &*rules {
+            ranked.push((self.arena.get(entry).rank, entry));
+            monitor.work(1)?;
+        }
+        sort_by_key(&mut ranked, |rule: &(u64, EntryIndex)| rule.0, monitor)?;
+        for (to, (_, entry)) in rules.iter_mut().zip(&ranked) {
+            *to = *entry;
+        }
+        drop(ranked);
+        monitor.memory().give_back(bytes);
+        Ok(())
+    }
+
+    /// All stored rules, whether or not they are in a table.
+    pub(super) fn stored(&self) -> Vec<EntryIndex> {
+        self.ids.values().copied().collect()
     }
 
     /// Takes all rules out of all tables and drops the tables; the rules stay
@@ -464,15 +550,33 @@ impl<const W: usize> TupleSpace<W> {
         &self.schema
     }
 
-    fn rules_of(&self, table: TableNumber) -> Vec<EntryIndex> {
-        match &self.shared {
-            None => {
-                let heads = self.tables[table.index()].slots.heads();
-                heads.flat_map(|head| self.walk(head)).collect()
+    /// Shows all rules of a table.
+    fn visit(
+        &self,
+        table: TableNumber,
+        monitor: &mut Monitor<'_>,
+        mut see: impl FnMut(EntryIndex, &Entry<W>),
+    ) -> Result<(), BuildError> {
+        if self.shared.is_none() {
+            for head in self.tables[table.index()].slots.heads() {
+                for entry in self.walk(head) {
+                    see(entry, self.arena.get(entry));
+                    monitor.work(1)?;
+                }
             }
-            // Shared slots do not say which table a chain belongs to.
-            Some(_) => self.arena.linked_to(table).collect(),
+            return Ok(());
         }
+        // Shared slots do not say which table a chain belongs to.
+        let mut from = 0;
+        while from < self.arena.records() {
+            let to = self.arena.records().min(from + Monitor::STEPS);
+            for entry in self.arena.linked_to(table, from..to) {
+                see(entry, self.arena.get(entry));
+            }
+            monitor.work((to - from) / LOOKED_AT)?;
+            from = to;
+        }
+        Ok(())
     }
 
     fn walk(&self, head: EntryIndex) -> impl Iterator<Item = EntryIndex> + '_ {
@@ -488,7 +592,11 @@ impl<const W: usize> TupleSpace<W> {
 
     /// Corrects a bound that became too good, once enough was removed to pay
     /// for looking at the whole table.
-    fn tighten(&mut self, number: TableNumber) {
+    fn tighten(
+        &mut self,
+        number: TableNumber,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let table = &self.tables[number.index()];
         let cost = if self.shared.is_some() {
             self.arena.len()
@@ -496,14 +604,15 @@ impl<const W: usize> TupleSpace<W> {
             table.slots.used()
         };
         if table.removed * TIGHTEN_SHARE < cost {
-            return;
+            return Ok(());
         }
-        let rules = self.rules_of(number).into_iter();
-        let best = rules.map(|entry| self.arena.get(entry).rank).min();
-        self.set_best(number, best.expect("the table has rules"));
+        let mut best = u64::MAX;
+        self.visit(number, monitor, |_, rule| best = best.min(rule.rank))?;
+        self.set_best(number, best);
         let table = &mut self.tables[number.index()];
         table.stale = false;
         table.removed = 0;
+        Ok(())
     }
 
     /// Changes a table's bound and its place in the order.

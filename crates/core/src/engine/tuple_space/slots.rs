@@ -1,5 +1,8 @@
 //! The hash index of a table: from a masked key's tag to a chain of rules.
 
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::simd::prefetch_early;
 
 use super::arena::EntryIndex;
@@ -41,6 +44,9 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    /// Bytes of an index without buckets.
+    pub(super) const LEAST_BYTES: usize = SMALLEST * size_of::<Slot>();
+
     pub(super) fn new() -> Slots {
         Slots {
             slots: vec![Slot::EMPTY; SMALLEST],
@@ -91,12 +97,18 @@ impl Slots {
     }
 
     /// Adds a bucket.
-    pub(super) fn insert(&mut self, tag: Tag, head: EntryIndex) {
+    pub(super) fn insert(
+        &mut self,
+        tag: Tag,
+        head: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         if (self.used + 1) * 8 > self.slots.len() * 5 {
-            self.resize(self.slots.len() * 2);
+            self.resize(self.slots.len() * 2, monitor)?;
         }
         self.used += 1;
         self.place(Slot { tag, head });
+        Ok(())
     }
 
     fn place(&mut self, slot: Slot) {
@@ -107,11 +119,17 @@ impl Slots {
         self.slots[position] = slot;
     }
 
-    fn resize(&mut self, len: usize) {
+    fn resize(&mut self, len: usize, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        let memory = monitor.memory();
+        memory.replace(self.bytes(), bytes_of::<Slot>(len))?;
         let old = std::mem::replace(&mut self.slots, vec![Slot::EMPTY; len]);
-        for slot in old.into_iter().filter(|slot| !slot.is_empty()) {
-            self.place(slot);
+        for some in old.chunks(Monitor::STEPS) {
+            for &slot in some.iter().filter(|slot| !slot.is_empty()) {
+                self.place(slot);
+            }
+            monitor.work(some.len())?;
         }
+        Ok(())
     }
 
     /// Makes a bucket's chain start elsewhere.
@@ -120,7 +138,11 @@ impl Slots {
     }
 
     /// Removes a bucket and closes the gap.
-    pub(super) fn remove(&mut self, position: usize) {
+    pub(super) fn remove(
+        &mut self,
+        position: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let mut gap = position;
         let mut next = self.after(gap);
         while !self.slots[next].is_empty() {
@@ -138,8 +160,9 @@ impl Slots {
         self.slots[gap] = Slot::EMPTY;
         self.used -= 1;
         if self.slots.len() > SMALLEST && self.used * 8 < self.slots.len() {
-            self.resize(self.slots.len() / 2);
+            self.resize(self.slots.len() / 2, monitor)?;
         }
+        Ok(())
     }
 
     /// The number of buckets.

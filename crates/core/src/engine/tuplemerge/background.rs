@@ -30,16 +30,21 @@ use std::sync::Arc;
 
 use super::TupleMerge;
 use super::offline::{self, Outline};
-use crate::classifier::Progress;
 use crate::engine::tuple_space::{
     EntryIndex, Hasher, Mark, Placement, TableNumber, TupleEngine, TupleSpace,
 };
 use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::rule::RuleId;
+use crate::sort::sort_by_key;
 
 /// Steps made with each change while a plan is being installed.
 pub(super) const STEPS: usize = 4;
+
+/// Ids copied to a plan, as much work as a step.
+const COPIED: usize = 8;
 
 /// Records looked at with each look.
 const LOOKED_AT: usize = 1 << 9;
@@ -60,18 +65,33 @@ struct Outlines<const W: usize> {
 struct Plan<const W: usize>(Vec<([u64; W], Box<[RuleId]>)>);
 
 impl<const W: usize> Contents for Outlines<W> {
-    fn compute(
-        &self,
-        progress: &mut dyn Progress,
-    ) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
-        let mut rules = self.rules.clone();
-        rules.sort_unstable_by_key(|rule| rule.rank);
-        let tables = offline::select(&rules, &self.hasher, self.limit, progress)?;
-        let id = |rule: u32| rules[rule as usize].id;
-        let tables = tables
-            .into_iter()
-            .map(|(mask, table)| (mask, table.into_iter().map(id).collect()));
-        Ok(Arc::new(Plan::<W>(tables.collect())))
+    fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
+        let count = self.rules.len();
+        monitor.begin("sorting rules", count)?;
+        let order_bytes = bytes_of::<(u64, u32)>(count);
+        monitor.memory().take(order_bytes)?;
+        let mut order: Vec<(u64, u32)> = Vec::with_capacity(count);
+        for (number, rule) in (0..).zip(&self.rules) {
+            order.push((rule.rank, number));
+        }
+        sort_by_key(&mut order, |rule| rule.0, monitor)?;
+        monitor.memory().take(bytes_of::<Outline<W>>(count))?;
+        let mut rules = Vec::with_capacity(count);
+        for (_, rule) in order {
+            rules.push(self.rules[rule as usize]);
+            monitor.advance(1)?;
+        }
+        monitor.memory().give_back(order_bytes);
+        let selected = offline::select(&rules, &self.hasher, self.limit, monitor)?;
+        monitor.memory().take(bytes_of::<RuleId>(count))?;
+        let mut tables = Vec::new();
+        for (mask, table) in selected.tables() {
+            let id = |&rule: &u32| rules[rule as usize].id;
+            monitor.memory().room(&mut tables)?;
+            tables.push((*mask, table.iter().map(id).collect()));
+            monitor.work(1 + table.len() / COPIED)?;
+        }
+        Ok(Arc::new(Plan::<W>(tables)))
     }
 }
 
@@ -164,8 +184,10 @@ impl TupleMerge {
         if let Some(entry) = space.record(record) {
             let from = space.table_of(entry);
             if space.mark(from) == Mark::Draining {
-                space.unlink(entry);
-                self.place(space, entry);
+                unwatched(|monitor| {
+                    space.unlink(entry, monitor)?;
+                    self.place(space, entry, monitor)
+                });
                 space.drop_if_empty(from);
             }
         }
@@ -189,8 +211,10 @@ impl TupleMerge {
                     && space.chain(*table, entry).take(limit).count() < limit
             });
         if let Some((to, _)) = to {
-            space.unlink(entry);
-            space.link(to, entry);
+            unwatched(|monitor| {
+                space.unlink(entry, monitor)?;
+                space.link(to, entry, monitor)
+            });
             space.drop_if_empty(from);
         }
     }
@@ -217,7 +241,7 @@ impl TupleMerge {
             space.set_mark(table, Mark::Draining);
         }
         for (turn, (mask, _)) in plan.0.iter().enumerate() {
-            let table = space.new_table(*mask);
+            let table = unwatched(|monitor| space.new_table(*mask, monitor));
             space.set_mark(table, Mark::Planned(turn));
         }
         self.installing.planned = (0, 0);

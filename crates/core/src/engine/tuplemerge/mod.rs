@@ -87,6 +87,8 @@ use crate::engine::tuple_space::{
 };
 use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
+use crate::memory::{Memory, bytes_of};
+use crate::monitor::Monitor;
 use crate::reoptimise::Reoptimise;
 use crate::schema::{FieldId, MatchKind, Schema};
 use crate::seed::{Seed, splitmix};
@@ -100,6 +102,12 @@ use selection::{Relaxation, Selection, leading_bits};
 
 /// The collision limit of the online form: the best of [TM19] §IV.F.
 const ONLINE_LIMIT: usize = 40;
+
+/// Tables that a rule is tried in, as much work as a step.
+const TRIED: usize = 16;
+
+/// Steps that finding a mask for colliding rules takes for each of them.
+const PARTED: usize = 4;
 
 /// The collision limit of the offline form: the best of [TM19] §IV.F.
 const OFFLINE_LIMIT: usize = 8;
@@ -253,44 +261,53 @@ impl<const W: usize> Placement<W> for TupleMerge {
         (space, placement)
     }
 
-    fn place(&mut self, space: &mut TupleSpace<W>, entry: EntryIndex) {
+    fn place(
+        &mut self,
+        space: &mut TupleSpace<W>,
+        entry: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let rule = space.entry(entry);
-        let compatible = space
-            .tables()
-            .find(|&(table, mask)| rule.fits(mask) && space.mark(table) != Mark::Draining);
-        let Some((table, _)) = compatible else {
-            let mask = self.selection.select(&rule.mask);
-            let table = space.new_table(mask);
-            space.link(table, entry);
-            return;
+        let mut tried = 0;
+        let compatible = space.tables().find(|&(table, mask)| {
+            tried += 1;
+            rule.fits(mask) && space.mark(table) != Mark::Draining
+        });
+        let compatible = compatible.map(|(table, _)| table);
+        monitor.work(tried / TRIED)?;
+        let Some(table) = compatible else {
+            let mask = self.selection.select(&space.entry(entry).mask);
+            let table = space.new_table(mask, monitor)?;
+            return space.link(table, entry, monitor);
         };
         let chain = space.chain(table, entry).take(self.settings.limit).count();
         if chain < self.settings.limit {
-            space.link(table, entry);
+            space.link(table, entry, monitor)
         } else {
-            self.split(space, table, entry);
+            self.split(space, table, entry, monitor)
         }
     }
 
     fn place_all(
         &mut self,
         space: &mut TupleSpace<W>,
-        entries: &[EntryIndex],
-        progress: &mut dyn Progress,
+        mut entries: Vec<EntryIndex>,
+        monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         if self.settings.variant == Variant::Offline {
-            return self.rebuild(space, progress);
+            offline::select_tables(space, entries, self.settings.offline_limit, monitor)?;
+            self.fitted = background::cost(space);
+            return Ok(());
         }
-        let mut ordered = entries.to_vec();
+        monitor.begin("ordering rules", entries.len())?;
         match self.settings.order {
-            "best-first" => ordered.sort_unstable_by_key(|&entry| space.entry(entry).rank),
-            "worst-first" => {
-                let worst = |&entry: &EntryIndex| std::cmp::Reverse(space.entry(entry).rank);
-                ordered.sort_unstable_by_key(worst);
-            }
-            _ => shuffle(&mut ordered, self.settings.seed),
+            "random" => shuffle(&mut entries, self.settings.seed, monitor)?,
+            _ => space.sort_by_rank(&mut entries, monitor)?,
         }
-        place_one_by_one(self, space, &ordered, progress)?;
+        if self.settings.order == "worst-first" {
+            entries.reverse();
+        }
+        place_one_by_one(self, space, &entries, monitor)?;
         self.fitted = background::cost(space);
         Ok(())
     }
@@ -304,7 +321,10 @@ impl<const W: usize> Placement<W> for TupleMerge {
         space: &mut TupleSpace<W>,
         progress: &mut dyn Progress,
     ) -> Result<(), BuildError> {
-        offline::select_tables(space, self.settings.offline_limit, progress)?;
+        let mut memory = Memory::unlimited();
+        let mut monitor = Monitor::new(progress, &mut memory);
+        let (entries, limit) = (space.stored(), self.settings.offline_limit);
+        offline::select_tables(space, entries, limit, &mut monitor)?;
         self.installing = Installing::default();
         self.changes = 0;
         self.fitted = background::cost(space);
@@ -337,29 +357,42 @@ impl TupleMerge {
         space: &mut TupleSpace<W>,
         table: TableNumber,
         entry: EntryIndex,
-    ) {
-        let mut colliding: Vec<EntryIndex> = space.chain(table, entry).collect();
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        let count = space.chain(table, entry).count() + 1;
+        // The rules, and their keys under a mask.
+        let bytes = bytes_of::<EntryIndex>(count) + bytes_of::<[u64; W]>(count);
+        monitor.memory().take(bytes)?;
+        let mut colliding = Vec::with_capacity(count);
+        colliding.extend(space.chain(table, entry));
         colliding.push(entry);
-        let Some(mask) = self.parting_mask(space, table, &colliding) else {
-            space.link(table, entry);
-            return;
+        let mask = self.parting_mask(space, table, &colliding);
+        monitor.work(PARTED * colliding.len() + space.table_count() / TRIED)?;
+        drop(colliding);
+        monitor.memory().give_back(bytes);
+        let Some(mask) = mask else {
+            return space.link(table, entry, monitor);
         };
         let other = space
             .tables()
             .find(|&(table, existing)| *existing == mask && space.mark(table) != Mark::Draining)
             .map(|(number, _)| number);
-        let other = other.unwrap_or_else(|| space.new_table(mask));
-        space.move_fitting(table, other, self.settings.limit);
+        let other = match other {
+            Some(other) => other,
+            None => space.new_table(mask, monitor)?,
+        };
+        space.move_fitting(table, other, self.settings.limit, monitor)?;
         let has_room = |space: &TupleSpace<W>, table| {
             space.chain(table, entry).take(self.settings.limit).count() < self.settings.limit
         };
         let fits_other = space.entry(entry).fits(&mask);
         if fits_other && has_room(space, other) {
-            space.link(other, entry);
+            space.link(other, entry, monitor)?;
         } else {
-            space.link(table, entry);
+            space.link(table, entry, monitor)?;
         }
         space.drop_if_empty(table);
+        Ok(())
     }
 
     /// A mask that is more specific than the table's and parts its colliding
@@ -448,13 +481,19 @@ impl TupleMerge {
 /// set that was measured in one process should be as fast in the next, so the
 /// random seed of a process has no part in it. It guards nothing either: rules
 /// that make bad tables do so in most orders.
-fn shuffle(entries: &mut [EntryIndex], seed: Seed) {
+fn shuffle(
+    entries: &mut [EntryIndex],
+    seed: Seed,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
     let mut state = seed.explicit().unwrap_or(0);
     for last in (1..entries.len()).rev() {
         let below = u64::try_from(last + 1).expect("a length");
         let other = usize::try_from(splitmix(&mut state) % below).expect("an index");
         entries.swap(last, other);
+        monitor.advance(1)?;
     }
+    Ok(())
 }
 
 /// Whether every bit of `small` is in `large`.

@@ -18,9 +18,10 @@
 //! keys that share a counter look like one, which leaves out a rule early now
 //! and then but never exceeds the limit.
 
-use crate::classifier::{Progress, report};
 use crate::engine::tuple_space::{EntryIndex, Hasher, TupleSpace};
 use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::rule::RuleId;
 
 const SELECTING: &str = "selecting tables";
@@ -52,29 +53,66 @@ impl<const W: usize> Outline<W> {
     }
 }
 
-/// A table: its mask, and the positions of its rules among the outlines.
-pub(super) type Selected<const W: usize> = ([u64; W], Vec<u32>);
+/// The tables: the mask of each, and the positions of its rules among the
+/// outlines.
+pub(super) struct Selected<const W: usize> {
+    /// Of one table after the other.
+    rules: Vec<u32>,
+    /// Masks, and where the rules of each end.
+    tables: Vec<([u64; W], usize)>,
+}
 
-/// Places all stored rules in newly selected tables. When the observer asks to
-/// stop, nothing has changed.
+impl<const W: usize> Selected<W> {
+    pub(super) fn tables(&self) -> impl Iterator<Item = (&[u64; W], &[u32])> {
+        let mut from = 0;
+        self.tables.iter().map(move |(mask, end)| {
+            let rules = &self.rules[from..*end];
+            from = *end;
+            (mask, rules)
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        bytes_of::<u32>(self.rules.capacity())
+            + bytes_of::<([u64; W], usize)>(self.tables.capacity())
+    }
+}
+
+/// Places stored rules, which are all that there are, in newly selected tables.
+/// When the observer asks to stop before they are selected, nothing has changed.
+/// Afterwards it is told of progress and cannot stop, unless rules were in no
+/// table before.
 pub(super) fn select_tables<const W: usize>(
     space: &mut TupleSpace<W>,
+    mut entries: Vec<EntryIndex>,
     limit: usize,
-    progress: &mut dyn Progress,
+    monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    let entries = space.stored_by_rank();
-    let outlines: Vec<Outline<W>> = entries
-        .iter()
-        .map(|&entry| Outline::of(space, entry))
-        .collect();
-    let tables = select(&outlines, &space.hasher(), limit, progress)?;
+    monitor.begin("sorting rules", entries.len())?;
+    space.sort_by_rank(&mut entries, monitor)?;
+    let bytes = bytes_of::<Outline<W>>(entries.len());
+    monitor.memory().take(bytes)?;
+    let mut outlines = Vec::with_capacity(entries.len());
+    for &entry in &entries {
+        outlines.push(Outline::of(space, entry));
+        monitor.advance(1)?;
+    }
+    let selected = select(&outlines, &space.hasher(), limit, monitor)?;
+    drop(outlines);
+    monitor.memory().give_back(bytes);
+    if space.table_count() > 0 {
+        monitor.past_stopping();
+    }
     space.unlink_all();
-    for (mask, rules) in tables {
-        let table = space.new_table(mask);
-        for rule in rules {
-            space.link(table, entries[rule as usize]);
+    monitor.begin("filling tables", entries.len())?;
+    for (mask, rules) in selected.tables() {
+        let table = space.new_table(*mask, monitor)?;
+        for &rule in rules {
+            space.link(table, entries[rule as usize], monitor)?;
+            monitor.advance(1)?;
         }
     }
+    monitor.memory().give_back(selected.bytes());
     Ok(())
 }
 
@@ -84,27 +122,51 @@ pub(super) fn select<const W: usize>(
     outlines: &[Outline<W>],
     hasher: &Hasher<W>,
     limit: usize,
-    progress: &mut dyn Progress,
-) -> Result<Vec<Selected<W>>, BuildError> {
+    monitor: &mut Monitor<'_>,
+) -> Result<Selected<W>, BuildError> {
     let all = u32::try_from(outlines.len()).expect("fewer rules than ids");
+    monitor.begin(SELECTING, outlines.len())?;
+    let numbers = bytes_of::<u32>(outlines.len());
+    let counters = Counters::bytes(outlines.len());
+    let memory = monitor.memory();
+    memory.take(2 * numbers + counters)?;
     let mut selection = Selection {
         outlines,
         hasher,
         limit,
         counters: Counters::new(outlines.len()),
     };
-    let mut tables = Vec::new();
+    let mut selected = Selected {
+        rules: Vec::with_capacity(outlines.len()),
+        tables: Vec::new(),
+    };
     let mut left: Vec<u32> = (0..all).collect();
     while !left.is_empty() {
-        let done = outlines.len() - left.len();
-        report(progress, SELECTING, done, outlines.len())?;
-        let mask = selection.best_mask(&left, progress)?;
+        let mask = selection.best_mask(&left, monitor)?;
         selection.counters.clear();
-        let (admitted, out) = left.iter().partition(|&&rule| selection.admit(rule, &mask));
-        tables.push((mask, admitted));
-        left = out;
+        let before = left.len();
+        // The others stay in order, in the places of those that go.
+        let mut out = 0;
+        for from in (0..before).step_by(Monitor::BLOCK) {
+            let to = before.min(from + Monitor::BLOCK);
+            for at in from..to {
+                let rule = left[at];
+                if selection.admit(rule, &mask) {
+                    selected.rules.push(rule);
+                } else {
+                    left[out] = rule;
+                    out += 1;
+                }
+            }
+            monitor.work(to - from)?;
+        }
+        left.truncate(out);
+        monitor.memory().room(&mut selected.tables)?;
+        selected.tables.push((mask, selected.rules.len()));
+        monitor.count_done(before - out);
     }
-    Ok(tables)
+    monitor.memory().give_back(numbers + counters);
+    Ok(selected)
 }
 
 /// What a selection works with.
@@ -120,55 +182,89 @@ impl<const W: usize> Selection<'_, W> {
     fn best_mask(
         &mut self,
         left: &[u32],
-        progress: &mut dyn Progress,
+        monitor: &mut Monitor<'_>,
     ) -> Result<[u64; W], BuildError> {
-        let masks = self.common_masks(left);
+        let masks = self.common_masks(left, monitor)?;
+        let bytes = bytes_of::<usize>(masks.len());
+        monitor.memory().take(bytes)?;
         let mut reaches = Vec::with_capacity(masks.len());
         for mask in &masks {
-            report(
-                progress,
-                SELECTING,
-                self.outlines.len() - left.len(),
-                self.outlines.len(),
-            )?;
             self.counters.clear();
-            let out = left.iter().position(|&rule| !self.admit(rule, mask));
-            reaches.push(out.unwrap_or(left.len()));
+            let mut reach = 0;
+            for block in left.chunks(Monitor::BLOCK) {
+                let out = block.iter().position(|&rule| !self.admit(rule, mask));
+                reach += out.unwrap_or(block.len());
+                monitor.work(1 + out.unwrap_or(block.len()))?;
+                if out.is_some() {
+                    break;
+                }
+            }
+            reaches.push(reach);
         }
-        let furthest = reaches.iter().max().expect("rules are left");
-        let tied = masks
-            .iter()
-            .zip(&reaches)
-            .filter(|(_, reach)| *reach == furthest);
-        let tied: Vec<&[u64; W]> = tied.map(|(mask, _)| mask).collect();
-        if let [only] = tied.as_slice() {
-            return Ok(**only);
+        let furthest = *reaches.iter().max().expect("rules are left");
+        let reaches = reaches.iter().zip(&masks);
+        let mut tied = reaches.filter(|(reach, _)| **reach == furthest);
+        let (_, &first) = tied.next().expect("the furthest is one of them");
+        let mut best = (first, None);
+        for (_, mask) in tied {
+            let most = match best.1 {
+                Some(most) => most,
+                None => self.admitted(left, &first, monitor)?,
+            };
+            let admitted = self.admitted(left, mask, monitor)?;
+            // The last of those that admit most.
+            best = if admitted >= most {
+                (*mask, Some(admitted))
+            } else {
+                (best.0, Some(most))
+            };
         }
-        let mut admitted = |mask: &[u64; W]| {
-            self.counters.clear();
-            left.iter().filter(|&&rule| self.admit(rule, mask)).count()
-        };
-        let best = tied.into_iter().max_by_key(|mask| admitted(mask));
-        Ok(*best.expect("rules are left"))
+        let bytes = bytes + bytes_of::<[u64; W]>(masks.capacity());
+        monitor.memory().give_back(bytes);
+        Ok(best.0)
+    }
+
+    /// How many rules a mask admits.
+    fn admitted(
+        &mut self,
+        left: &[u32],
+        mask: &[u64; W],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<usize, BuildError> {
+        self.counters.clear();
+        let mut admitted = 0;
+        for block in left.chunks(Monitor::BLOCK) {
+            admitted += block.iter().filter(|&&rule| self.admit(rule, mask)).count();
+            monitor.work(block.len())?;
+        }
+        Ok(admitted)
     }
 
     /// The distinct masks common to the first 1, 2, 3, … rules: each has fewer
     /// bits than the one before, so there are no more of them than bits.
-    fn common_masks(&self, left: &[u32]) -> Vec<[u64; W]> {
+    fn common_masks(
+        &self,
+        left: &[u32],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Vec<[u64; W]>, BuildError> {
         let mut masks: Vec<[u64; W]> = Vec::new();
         let mut common = [u64::MAX; W];
-        for &rule in left {
-            for (common, mask) in common.iter_mut().zip(&self.outlines[rule as usize].mask) {
-                *common &= mask;
-            }
-            if masks.last() != Some(&common) {
-                masks.push(common);
-            }
-            if common == [0; W] {
-                break;
+        for block in left.chunks(Monitor::BLOCK) {
+            monitor.work(block.len())?;
+            for &rule in block {
+                for (common, mask) in common.iter_mut().zip(&self.outlines[rule as usize].mask) {
+                    *common &= mask;
+                }
+                if masks.last() != Some(&common) {
+                    monitor.memory().room(&mut masks)?;
+                    masks.push(common);
+                }
+                if common == [0; W] {
+                    return Ok(masks);
+                }
             }
         }
-        masks
+        Ok(masks)
     }
 
     /// Counts a rule in, unless it does not fit the mask or its key is full.
@@ -190,11 +286,20 @@ struct Counters {
 
 impl Counters {
     fn new(rules: usize) -> Counters {
-        // Four counters for each rule: few keys share one.
         Counters {
-            counts: vec![(0, 0); (rules * 4).next_power_of_two().max(16)],
+            counts: vec![(0, 0); Counters::count(rules)],
             epoch: 0,
         }
+    }
+
+    /// Four counters for each rule: few keys share one.
+    fn count(rules: usize) -> usize {
+        (rules * 4).next_power_of_two().max(16)
+    }
+
+    /// Bytes of the counters for so many rules.
+    fn bytes(rules: usize) -> usize {
+        bytes_of::<(u32, u32)>(Counters::count(rules))
     }
 
     fn clear(&mut self) {

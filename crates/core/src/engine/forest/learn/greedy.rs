@@ -33,6 +33,9 @@
 use super::cost::{Drawn, Sample};
 use super::effort::Work;
 use crate::engine::forest::outline::Outline;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::schema::{Schema, prefix_mask};
 
 /// What makes one greedy plan differ from another.
@@ -81,6 +84,9 @@ const MASKS: usize = 24;
 /// The most steps judged for one mask. Schemas of up to about 400 bits have no
 /// more.
 const STEPS: usize = 512;
+
+/// Rules judged for one of them, as much work as a step of a monitor.
+const JUDGED: usize = 16;
 
 /// Rules in which bits are counted to choose these.
 const COUNTED: usize = 64;
@@ -135,6 +141,13 @@ impl Step {
     }
 }
 
+/// Numbers of leading bits of a field that are added together: all up to 4, then
+/// every other, then every fourth.
+fn lengths(width: u32) -> impl Iterator<Item = u32> {
+    (2..=width)
+        .filter(|length| *length <= 4 || length % 4 == 0 || (*length <= 8 && length % 2 == 0))
+}
+
 /// Chooses masks for rules of a schema.
 #[derive(Clone, Debug)]
 pub(super) struct Greedy<const W: usize> {
@@ -153,7 +166,7 @@ struct Served<const W: usize> {
 impl<const W: usize> Greedy<W> {
     /// With masks of any bits, or of the leading bits of fields only.
     pub(super) fn new(schema: &Schema, any_bits: bool) -> Greedy<W> {
-        let mut steps = Vec::new();
+        let mut steps = Vec::with_capacity(Greedy::<W>::count(schema, any_bits));
         for id in schema.field_ids() {
             let width = schema.field(id).width();
             let bits = |mask: u128| {
@@ -163,17 +176,24 @@ impl<const W: usize> Greedy<W> {
             };
             let single = if any_bits { 0 } else { width - 1 };
             steps.extend((single..width).map(|bit| bits(1 << bit)));
-            steps.extend(
-                (2..=width)
-                    .filter(|length| {
-                        // Every length up to 4, then every other, then every fourth.
-                        *length <= 4 || length % 4 == 0 || (*length <= 8 && length % 2 == 0)
-                    })
-                    .map(|length| bits(prefix_mask(width, length))),
-            );
+            steps.extend(lengths(width).map(|length| bits(prefix_mask(width, length))));
         }
         let sparse = steps.iter().map(Step::new).collect();
         Greedy { steps, sparse }
+    }
+
+    /// The number of steps.
+    fn count(schema: &Schema, any_bits: bool) -> usize {
+        let fields = schema.field_ids().map(|id| schema.field(id).width());
+        let single = |width: u32| if any_bits { width as usize } else { 1 };
+        fields
+            .map(|width| single(width) + lengths(width).count())
+            .sum()
+    }
+
+    /// Bytes of the steps.
+    pub(super) fn bytes(schema: &Schema, any_bits: bool) -> usize {
+        Greedy::<W>::count(schema, any_bits) * (size_of::<[u64; W]>() + size_of::<Step>())
     }
 
     /// Bits that may be added together: one, or the leading ones of a field.
@@ -189,7 +209,10 @@ impl<const W: usize> Greedy<W> {
         sample: &Sample<W>,
         work: Work,
         words: &mut usize,
-    ) -> Vec<[u64; W]> {
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Vec<[u64; W]>, BuildError> {
+        let bytes = bytes_of::<Drawn<W>>(sample.rules.len());
+        monitor.memory().take(bytes)?;
         let mut rest: Vec<Drawn<W>> = sample.rules.clone();
         let mut masks = Vec::new();
         let mut spent = 0;
@@ -201,17 +224,23 @@ impl<const W: usize> Greedy<W> {
             && masks.len() < MASKS
             && spent < work.total
         {
-            let mask = self.mask(aim, &rest, work, &mut spent);
-            let Some(mask) = mask.or_else(|| mask_of_a_kind(&rest)) else {
+            let mask = match self.mask(aim, &rest, work, &mut spent, monitor)? {
+                Some(mask) => Some(mask),
+                None => mask_of_a_kind(&rest, monitor)?,
+            };
+            let Some(mask) = mask else {
                 break;
             };
+            monitor.work(rest.len())?;
             rest.retain(|drawn| !drawn.rule.fits(&mask));
             masks.push(mask);
             *words += 2 * W * rest.len();
         }
         // A rule compared with a step is two words of its mask and two of its value.
         *words += 2 * spent;
-        masks
+        drop(rest);
+        monitor.memory().give_back(bytes);
+        Ok(masks)
     }
 
     /// A mask for some of the rules, with at least one bit; `None` when no bit
@@ -222,9 +251,19 @@ impl<const W: usize> Greedy<W> {
         rules: &[Drawn<W>],
         work: Work,
         spent: &mut usize,
-    ) -> Option<[u64; W]> {
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Option<[u64; W]>, BuildError> {
         let most = (work.step / self.steps.len().clamp(1, STEPS)).clamp(LEAST_SAMPLE, SAMPLE);
+        let most_drawn = (most + 1).min(rules.len());
+        // The sample and what is left of it, its counters, the steps, and what
+        // came of them twice.
+        let bytes = 2 * bytes_of::<Served<W>>(most_drawn)
+            + bytes_of::<(u16, u16)>(Counters::count(most_drawn))
+            + bytes_of::<Step>(self.sparse.len())
+            + 2 * bytes_of::<Judged>(self.sparse.len().min(STEPS));
+        monitor.memory().take(bytes)?;
         let (scale, sample) = alike(rules, most);
+        monitor.work(rules.len() / 4)?;
         let steps = self.promising(&sample, spent);
         let mut search = MaskSearch {
             steps: &steps,
@@ -232,20 +271,23 @@ impl<const W: usize> Greedy<W> {
             counters: Counters::new(sample.len()),
             spent,
             total: work.total,
+            monitor,
         };
         // The first step is judged once, whatever the weight.
-        let first = search.judge_all(&sample, &[0; W]);
+        let first = search.judge_all(&sample, &[0; W])?;
+        let mut found = None;
         let mut aim = *aim;
         let mut least = LEAST_SCORE;
         for _ in 0..=CONCESSIONS {
-            let mask = search.mask(&first, &sample, &aim, least);
-            if mask.is_some() {
-                return mask;
+            found = search.mask(&first, &sample, &aim, least)?;
+            if found.is_some() {
+                break;
             }
             aim.weight *= 0.5;
             least *= 0.5;
         }
-        None
+        monitor.memory().give_back(bytes);
+        Ok(found)
     }
 
     /// The steps to judge: all, or those whose rarest bit is exact in the most
@@ -309,8 +351,9 @@ struct Judged {
 }
 
 /// The search for one mask.
-struct MaskSearch<'a> {
+struct MaskSearch<'a, 'm> {
     steps: &'a [Step],
+    monitor: &'a mut Monitor<'m>,
     /// Rules that each of the sample stands for.
     scale: f64,
     counters: Counters,
@@ -318,7 +361,7 @@ struct MaskSearch<'a> {
     total: usize,
 }
 
-impl MaskSearch<'_> {
+impl MaskSearch<'_, '_> {
     /// The mean bucket of a served rule: one with n sampled rules has about
     /// 1 + (n - 1) × scale rules.
     fn size(&self, pairs: u64, rules: usize) -> f64 {
@@ -326,9 +369,13 @@ impl MaskSearch<'_> {
     }
 
     /// Every step that tells served rules apart and leaves some.
-    fn judge_all<const W: usize>(&mut self, served: &[Served<W>], mask: &[u64; W]) -> Vec<Judged> {
+    fn judge_all<const W: usize>(
+        &mut self,
+        served: &[Served<W>],
+        mask: &[u64; W],
+    ) -> Result<Vec<Judged>, BuildError> {
         let telling = telling_bits(served.iter().map(|served| &served.rule));
-        let mut judged = Vec::new();
+        let mut judged = Vec::with_capacity(self.steps.len());
         let mut last = Step { parts: [(0, 0); 2] };
         for step in self.steps {
             let add = step.without(mask);
@@ -338,11 +385,12 @@ impl MaskSearch<'_> {
             last = add;
             let (count, pairs) = judge(served, add, &mut self.counters);
             *self.spent += served.len();
+            self.monitor.work(1 + served.len() / JUDGED)?;
             if count > 0 {
                 judged.push(Judged { add, count, pairs });
             }
         }
-        judged
+        Ok(judged)
     }
 
     /// A mask with at least one bit, if a first step scores more than `least`.
@@ -352,7 +400,7 @@ impl MaskSearch<'_> {
         sample: &[Served<W>],
         aim: &Aim,
         least: f64,
-    ) -> Option<[u64; W]> {
+    ) -> Result<Option<[u64; W]>, BuildError> {
         let mut served = sample.to_vec();
         let all = served.len() as u64;
         let mut now = self.size(all * all.saturating_sub(1), served.len().max(1));
@@ -364,7 +412,7 @@ impl MaskSearch<'_> {
             } else if *self.spent >= self.total {
                 break;
             } else {
-                fresh = self.judge_all(&served, &mask);
+                fresh = self.judge_all(&served, &mask)?;
                 &fresh
             };
             let mut best = (least, None);
@@ -388,7 +436,7 @@ impl MaskSearch<'_> {
                 add.serves(&served.rule)
             });
         }
-        (mask != [0; W]).then_some(mask)
+        Ok((mask != [0; W]).then_some(mask))
     }
 }
 
@@ -398,7 +446,7 @@ fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>
     let weights = rules.iter().map(|drawn| drawn.weight);
     let scale = (weights.clone().sum::<f32>() / most as f32).max(weights.fold(1.0, f32::max));
     let mut due = 0.5 * scale;
-    let mut drawn_rules = Vec::with_capacity(most.min(rules.len()));
+    let mut drawn_rules = Vec::with_capacity((most + 1).min(rules.len()));
     for drawn in rules {
         due += drawn.weight;
         if due >= scale {
@@ -414,7 +462,14 @@ fn alike<const W: usize>(rules: &[Drawn<W>], most: usize) -> (f64, Vec<Served<W>
 
 /// The telling bits of the most frequent kind that has any: where there are so
 /// many kinds that no step is worth what it loses.
-fn mask_of_a_kind<const W: usize>(rules: &[Drawn<W>]) -> Option<[u64; W]> {
+fn mask_of_a_kind<const W: usize>(
+    rules: &[Drawn<W>],
+    monitor: &mut Monitor<'_>,
+) -> Result<Option<[u64; W]>, BuildError> {
+    // Sorting is stable, which takes as much room again.
+    let bytes = 2 * bytes_of::<&Drawn<W>>(rules.len());
+    monitor.memory().take(bytes)?;
+    monitor.work(4 * rules.len())?;
     let mut rules: Vec<&Drawn<W>> = rules.iter().collect();
     rules.sort_by_key(|drawn| drawn.kind);
     let kinds = rules.chunk_by(|a, b| a.kind == b.kind);
@@ -425,8 +480,10 @@ fn mask_of_a_kind<const W: usize>(rules: &[Drawn<W>]) -> Option<[u64; W]> {
     });
     let some = telling.filter(|(_, telling)| *telling != [0; W]);
     // The first of the largest.
-    some.reduce(|most, other| if other.0 > most.0 { other } else { most })
-        .map(|(_, telling)| telling)
+    let largest = some.reduce(|most, other| if other.0 > most.0 { other } else { most });
+    drop(rules);
+    monitor.memory().give_back(bytes);
+    Ok(largest.map(|(_, telling)| telling))
 }
 
 /// Bits that are exact in some rules, and in which these differ.
@@ -470,11 +527,14 @@ struct Counters {
 impl Counters {
     /// For that many rules: enough of them that few meet by chance alone.
     fn new(rules: usize) -> Counters {
-        let counters = (rules * 32).next_power_of_two();
         Counters {
-            seen: vec![(0, 0); counters.max(64)],
+            seen: vec![(0, 0); Counters::count(rules)],
             round: 0,
         }
+    }
+
+    fn count(rules: usize) -> usize {
+        (rules * 32).next_power_of_two().max(64)
     }
 
     fn clear(&mut self) {

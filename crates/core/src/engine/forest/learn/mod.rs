@@ -25,6 +25,8 @@
 use std::sync::Arc;
 
 use super::outline::Outline;
+use crate::error::BuildError;
+use crate::monitor::Monitor;
 use crate::schema::{Schema, prefix_mask};
 
 mod budget;
@@ -78,14 +80,21 @@ impl<const W: usize> Learner<W> {
         }
     }
 
+    /// Bytes of a learner for a schema.
+    pub(super) fn bytes(schema: &Schema, any_bits: bool) -> usize {
+        Greedy::<W>::bytes(schema, any_bits)
+    }
+
     /// The masks for tables of these rules; none when no bits tell them apart.
     pub(super) fn plan(
         &self,
         level: Level,
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
-    ) -> Plan<W> {
-        self.plan_with(&Effort::of(level, rules, W), level, rules, outline)
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Plan<W>, BuildError> {
+        let effort = Effort::of(level, rules, W);
+        self.plan_with(&effort, level, rules, outline, monitor)
     }
 
     fn plan_with(
@@ -94,14 +103,16 @@ impl<const W: usize> Learner<W> {
         level: Level,
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
-    ) -> Plan<W> {
-        let sample = Sample::draw(rules, effort.sample, outline);
-        let headers = Headers::draw(&sample, effort.headers);
-        let mut model = Model::new(&sample, &headers, Prices::of(level, rules, self.most));
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Plan<W>, BuildError> {
+        let sample = Sample::draw(rules, effort.sample, outline, monitor)?;
+        let headers = Headers::draw(&sample, effort.headers, monitor)?;
+        let prices = Prices::of(level, rules, self.most);
+        let mut model = Model::new(&sample, &headers, prices, monitor)?;
         let mut plans: Vec<Plan<W>> = Vec::new();
         if rules <= self.most {
             // One run may be all that they need.
-            let cost = model.cost(&[]);
+            let cost = model.cost(&[], monitor)?;
             plans.push(Plan {
                 masks: Vec::new(),
                 cost,
@@ -113,9 +124,10 @@ impl<const W: usize> Learner<W> {
             if !plans.is_empty() && model.words >= effort.words / 2 {
                 break;
             }
-            let masks = (self.greedy).masks(aim, &sample, effort.greedy, &mut model.words);
+            let words = &mut model.words;
+            let masks = (self.greedy).masks(aim, &sample, effort.greedy, words, monitor)?;
             if plans.iter().all(|plan| plan.masks != masks) {
-                let cost = model.cost(&masks);
+                let cost = model.cost(&masks, monitor)?;
                 plans.push(Plan {
                     masks,
                     cost,
@@ -132,20 +144,28 @@ impl<const W: usize> Learner<W> {
             Some(schema) => is_tuple(schema, mask),
         };
         let steps = self.greedy.steps();
-        let improved = plans
+        let mut improved = Vec::with_capacity(plans.len());
+        for plan in plans {
+            let (model, words) = (&mut model, effort.words);
+            let plan = search::improve(model, steps, &allowed, plan, share, words, monitor)?;
+            improved.push(plan);
+        }
+        let best = improved
             .into_iter()
-            .map(|plan| search::improve(&mut model, steps, &allowed, plan, share, effort.words));
-        let best = improved.min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
-        Plan {
+            .min_by(|a, b| a.cost.total().total_cmp(&b.cost.total()));
+        let bytes = model.bytes() + headers.bytes() + sample.bytes();
+        monitor.memory().give_back(bytes);
+        Ok(Plan {
             words: model.words,
             ..best.expect("there is always a first aim")
-        }
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::monitor::unwatched;
     use crate::schema::{Field, MatchKind};
     use crate::seed::splitmix;
 
@@ -168,7 +188,12 @@ mod tests {
     }
 
     fn plan(rules: &[Outline<2>]) -> Plan<2> {
-        learner().plan(Level::Root, rules.len(), |index| rules[index])
+        planned(&learner(), rules)
+    }
+
+    fn planned<const W: usize>(learner: &Learner<W>, rules: &[Outline<W>]) -> Plan<W> {
+        let outline = |index: usize| rules[index];
+        unwatched(|monitor| learner.plan(Level::Root, rules.len(), outline, monitor))
     }
 
     const SOURCE: u64 = 0xffff_ffff << 32;
@@ -248,8 +273,10 @@ mod tests {
             let learner = learner();
             for level in [Level::Root, Level::Nested] {
                 let effort = Effort::of(level, count, 2);
-                let plan =
-                    |effort: &Effort| learner.plan_with(effort, level, count, |index| rules[index]);
+                let plan = |effort: &Effort| {
+                    let outline = |index: usize| rules[index];
+                    unwatched(|monitor| learner.plan_with(effort, level, count, outline, monitor))
+                };
                 let greedy = plan(&Effort {
                     starts: 1,
                     work: 0,
@@ -274,8 +301,7 @@ mod tests {
         }
         let masks = |any_bits| {
             let learner = Learner::new(&schema, 2, 32, any_bits);
-            let plan = learner.plan(Level::Root, rules.len(), |index| rules[index]);
-            plan.masks
+            planned(&learner, &rules).masks
         };
         let upper_half = |mask: &[u64; 2]| mask[0] >> 48 != 0;
         assert!(masks(false).iter().all(|mask| is_tuple(&schema, mask)));
@@ -304,7 +330,7 @@ mod tests {
                 rank,
             })
             .collect();
-        let plan = Learner::new(&bit, 2, 32, true).plan(Level::Root, 100, |index| rules[index]);
+        let plan = planned(&Learner::new(&bit, 2, 32, true), &rules);
         assert!(plan.masks.len() <= 1);
 
         let wide = schema(32, 32, MatchKind::Ternary);
@@ -321,7 +347,7 @@ mod tests {
                 }
             })
             .collect();
-        let plan = Learner::new(&wide, 2, 32, true).plan(Level::Root, 2000, |index| rules[index]);
+        let plan = planned(&Learner::new(&wide, 2, 32, true), &rules);
         assert_eq!(plan.masks.len(), 16);
         let mut seen = [false; 16];
         for mask in &plan.masks {

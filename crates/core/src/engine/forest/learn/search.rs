@@ -18,10 +18,14 @@
 //! Bounded by the rules and headers that the model looks at, and by the words of
 //! masks and rules that this takes, which for wide keys are many more.
 
-use super::cost::Model;
+use super::cost::{Model, WORDS};
 use super::greedy::telling_bits;
 use super::plan::Plan;
 use crate::engine::forest::outline::lacks;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::sort::sort_by_key;
 
 /// Kinds that a table tries to absorb: those of the most rules.
 const ABSORBED: usize = 8;
@@ -35,7 +39,8 @@ pub(super) fn improve<const W: usize>(
     plan: Plan<W>,
     work: usize,
     words: usize,
-) -> Plan<W> {
+    monitor: &mut Monitor<'_>,
+) -> Result<Plan<W>, BuildError> {
     let mut search = Search {
         end: model.work.saturating_add(work),
         words,
@@ -44,13 +49,15 @@ pub(super) fn improve<const W: usize>(
         allowed,
         plan,
         changed: true,
+        monitor,
     };
-    search.descend();
-    search.plan
+    search.descend()?;
+    Ok(search.plan)
 }
 
-struct Search<'a, 'b, const W: usize> {
+struct Search<'a, 'b, 'm, const W: usize> {
     model: &'a mut Model<'b, W>,
+    monitor: &'a mut Monitor<'m>,
     steps: &'a [[u64; W]],
     /// Whether a table may have a mask.
     allowed: &'a dyn Fn(&[u64; W]) -> bool,
@@ -61,19 +68,20 @@ struct Search<'a, 'b, const W: usize> {
     words: usize,
 }
 
-impl<const W: usize> Search<'_, '_, W> {
+impl<const W: usize> Search<'_, '_, '_, W> {
     /// Changes what helps until nothing does.
-    fn descend(&mut self) {
+    fn descend(&mut self) -> Result<(), BuildError> {
         self.changed = true;
         while self.changed && !self.is_over() {
             self.changed = false;
-            self.drop_tables();
-            self.merge_tables();
-            self.reorder_tables();
-            self.absorb_kinds();
-            self.add_bits();
-            self.remove_bits();
+            self.drop_tables()?;
+            self.merge_tables()?;
+            self.reorder_tables()?;
+            self.absorb_kinds()?;
+            self.add_bits()?;
+            self.remove_bits()?;
         }
+        Ok(())
     }
 
     /// The bits that all rules of two tables have.
@@ -89,14 +97,14 @@ impl<const W: usize> Search<'_, '_, W> {
     }
 
     /// Takes the masks if they are cheaper.
-    fn try_masks(&mut self, masks: Vec<[u64; W]>) -> bool {
+    fn try_masks(&mut self, masks: Vec<[u64; W]>) -> Result<bool, BuildError> {
         if self.is_over() || !masks.iter().all(self.allowed) {
-            return false;
+            return Ok(false);
         }
         // Less by more than rounding, so that the search ends.
         let bound = self.plan.cost.total() * (1.0 - 1e-9);
-        let Some(cost) = self.model.cost_below(&masks, bound) else {
-            return false;
+        let Some(cost) = self.model.cost_below(&masks, bound, self.monitor)? else {
+            return Ok(false);
         };
         self.plan = Plan {
             masks,
@@ -104,31 +112,32 @@ impl<const W: usize> Search<'_, '_, W> {
             words: 0,
         };
         self.changed = true;
-        true
+        Ok(true)
     }
 
     /// Takes another mask for a table, if that is cheaper.
-    fn try_mask(&mut self, table: usize, mask: [u64; W]) -> bool {
+    fn try_mask(&mut self, table: usize, mask: [u64; W]) -> Result<bool, BuildError> {
         if mask == [0; W] || mask == self.plan.masks[table] {
-            return false;
+            return Ok(false);
         }
         let mut masks = self.plan.masks.clone();
         masks[table] = mask;
         self.try_masks(masks)
     }
 
-    fn drop_tables(&mut self) {
+    fn drop_tables(&mut self) -> Result<(), BuildError> {
         let mut table = 0;
         while table < self.plan.masks.len() && !self.is_over() {
             let mut masks = self.plan.masks.clone();
             masks.remove(table);
-            if !self.try_masks(masks) {
+            if !self.try_masks(masks)? {
                 table += 1;
             }
         }
+        Ok(())
     }
 
-    fn merge_tables(&mut self) {
+    fn merge_tables(&mut self) -> Result<(), BuildError> {
         let mut first = 0;
         while first < self.plan.masks.len() {
             let mut second = first + 1;
@@ -143,7 +152,7 @@ impl<const W: usize> Search<'_, '_, W> {
                             let mut masks = self.plan.masks.clone();
                             masks[kept] = mask;
                             masks.remove(gone);
-                            merged = self.try_masks(masks);
+                            merged = self.try_masks(masks)?;
                         }
                     }
                 }
@@ -153,40 +162,46 @@ impl<const W: usize> Search<'_, '_, W> {
             }
             first += 1;
         }
+        Ok(())
     }
 
-    fn reorder_tables(&mut self) {
+    fn reorder_tables(&mut self) -> Result<(), BuildError> {
         for from in 0..self.plan.masks.len() {
             if self.is_over() {
-                return;
+                return Ok(());
             }
             for to in 0..self.plan.masks.len() {
                 if from != to {
                     let mut masks = self.plan.masks.clone();
                     let mask = masks.remove(from);
                     masks.insert(to, mask);
-                    self.try_masks(masks);
+                    self.try_masks(masks)?;
                 }
             }
         }
+        Ok(())
     }
 
     /// Lets tables serve a kind of rules that they do not.
-    fn absorb_kinds(&mut self) {
+    fn absorb_kinds(&mut self) -> Result<(), BuildError> {
         for table in 0..self.plan.masks.len() {
             if self.is_over() {
-                return;
+                return Ok(());
             }
-            self.model.words += 4 * W * self.model.sample.kinds.len();
+            let kinds = self.model.sample.kinds.len();
+            self.model.words += 4 * W * kinds;
             let mask = self.plan.masks[table];
-            let mut lacking: Vec<([u64; W], usize)> = Vec::new();
+            let bytes = bytes_of::<([u64; W], usize)>(kinds);
+            self.monitor.memory().take(2 * bytes)?;
+            let mut lacking: Vec<([u64; W], usize)> = Vec::with_capacity(kinds);
             for kind in &self.model.sample.kinds {
+                self.monitor.work(1)?;
                 if lacks(&kind.mask, &mask) != 0 {
                     let left = std::array::from_fn(|word| mask[word] & kind.mask[word]);
                     lacking.push((left, kind.rules));
                 }
             }
-            lacking.sort_unstable();
+            sort_by_key(&mut lacking, |lacking| *lacking, self.monitor)?;
             lacking.dedup_by(|next, kept| {
                 let same = next.0 == kept.0;
                 if same {
@@ -194,49 +209,60 @@ impl<const W: usize> Search<'_, '_, W> {
                 }
                 same
             });
+            // Stable, which takes half as much room again.
             lacking.sort_by_key(|&(_, rules)| std::cmp::Reverse(rules));
-            for (left, _) in lacking.into_iter().take(ABSORBED) {
-                self.try_mask(table, left);
+            lacking.truncate(ABSORBED);
+            let absorbed: Vec<[u64; W]> = lacking.iter().map(|&(left, _)| left).collect();
+            drop(lacking);
+            self.monitor.memory().give_back(2 * bytes);
+            for left in absorbed {
+                self.try_mask(table, left)?;
             }
         }
+        Ok(())
     }
 
-    fn add_bits(&mut self) {
+    fn add_bits(&mut self) -> Result<(), BuildError> {
         for table in 0..self.plan.masks.len() {
             if self.is_over() {
-                return;
+                return Ok(());
             }
-            self.model.words += W * self.model.sample.rules.len() + self.steps.len();
+            let words = W * self.model.sample.rules.len() + self.steps.len();
+            self.model.words += words;
+            self.monitor.work(words / WORDS)?;
             let common = self.common(table, table);
             if common != [u64::MAX; W] {
-                self.try_mask(table, common);
+                self.try_mask(table, common)?;
             }
             let mask = self.plan.masks[table];
             let rules = self.model.sample.rules.iter().map(|drawn| &drawn.rule);
             let telling = telling_bits(rules.filter(|rule| lacks(&rule.mask, &mask) == 0));
             for step in self.steps {
                 if self.is_over() {
-                    return;
+                    return Ok(());
                 }
                 let mask = self.plan.masks[table];
                 let tells = (0..W).any(|word| step[word] & telling[word] & !mask[word] != 0);
                 if tells {
-                    self.try_mask(table, std::array::from_fn(|word| mask[word] | step[word]));
+                    self.try_mask(table, std::array::from_fn(|word| mask[word] | step[word]))?;
                 }
             }
         }
+        Ok(())
     }
 
-    fn remove_bits(&mut self) {
+    fn remove_bits(&mut self) -> Result<(), BuildError> {
         for table in 0..self.plan.masks.len() {
             for step in self.steps {
                 if self.is_over() {
-                    return;
+                    return Ok(());
                 }
                 self.model.words += W;
+                self.monitor.work(1)?;
                 let mask = self.plan.masks[table];
-                self.try_mask(table, std::array::from_fn(|word| mask[word] & !step[word]));
+                self.try_mask(table, std::array::from_fn(|word| mask[word] & !step[word]))?;
             }
         }
+        Ok(())
     }
 }

@@ -20,13 +20,15 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::plan::{PlannedTable, RootPlan};
-use crate::classifier::{Progress, report};
 use crate::engine::forest::grow::{LEARNING, slots_for};
 use crate::engine::forest::learn::{Learner, Level};
 use crate::engine::forest::outline::Outline;
 use crate::engine::forest::structure::{Structure, Table};
 use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::reoptimise::Contents;
+use crate::sort::sort_by_key;
 
 /// The most outlines copied.
 const COPIED: usize = 1 << 18;
@@ -84,38 +86,72 @@ impl<const W: usize> Snapshot<W> {
         to == end
     }
 
-    fn plan(&self) -> RootPlan<W> {
+    fn plan(&self, monitor: &mut Monitor<'_>) -> Result<RootPlan<W>, BuildError> {
         let copied = self.outlines.len();
+        monitor.begin(LEARNING, copied)?;
         // Each outline as often as there are rules for it.
         let outline = |index: usize| self.outlines[index * copied / self.rules];
-        let plan = self.learner.plan(Level::Root, self.rules, outline);
+        let plan = self
+            .learner
+            .plan(Level::Root, self.rules, outline, monitor)?;
         let scale = self.rules as f64 / copied.max(1) as f64;
-        let mut rest: Vec<&Outline<W>> = self.outlines.iter().collect();
+        // Those that are left, and those that a mask serves.
+        let bytes = 2 * bytes_of::<u32>(copied);
+        monitor.memory().take(bytes)?;
+        let mut rest: Vec<u32> = (0..u32::try_from(copied).expect("at most COPIED")).collect();
+        let mut served = Vec::with_capacity(copied);
         let mut tables = Vec::new();
         for mask in plan.masks {
-            let (served, left): (Vec<_>, Vec<_>) =
-                rest.iter().partition(|outline| outline.fits(&mask));
+            let mut left = 0;
+            for from in (0..rest.len()).step_by(Monitor::BLOCK) {
+                let to = rest.len().min(from + Monitor::BLOCK);
+                for at in from..to {
+                    let index = rest[at];
+                    if self.outlines[index as usize].fits(&mask) {
+                        served.push(index);
+                    } else {
+                        rest[left] = index;
+                        left += 1;
+                    }
+                }
+                monitor.work(to - from)?;
+            }
+            rest.truncate(left);
             if !served.is_empty() {
-                tables.push(self.table(mask, &served, scale));
-                rest = left;
+                tables.push(self.table(mask, &served, scale, monitor)?);
+                monitor.count_done(served.len());
+                served.clear();
             }
         }
-        RootPlan {
+        let unserved = (rest.len() * self.rules).div_ceil(copied.max(1));
+        drop((rest, served));
+        monitor.memory().give_back(bytes);
+        Ok(RootPlan {
             tables,
             predicted: plan.cost,
             rules: self.rules,
-            unserved: (rest.len() * self.rules).div_ceil(copied.max(1)),
+            unserved,
             learned: true,
-        }
+        })
     }
 
-    fn table(&self, mask: [u64; W], served: &[&Outline<W>], scale: f64) -> PlannedTable<W> {
+    fn table(
+        &self,
+        mask: [u64; W],
+        served: &[u32],
+        scale: f64,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<PlannedTable<W>, BuildError> {
         let probe = Table::new(mask, 1);
-        let mut hashed: Vec<(u64, u32)> = served
-            .iter()
-            .map(|outline| (probe.hash(&outline.value, &self.secrets), 0))
-            .collect();
-        hashed.sort_unstable();
+        let bytes = bytes_of::<(u64, u32)>(served.len());
+        monitor.memory().take(bytes)?;
+        let mut hashed = Vec::with_capacity(served.len());
+        for &index in served {
+            let value = &self.outlines[index as usize].value;
+            hashed.push((probe.hash(value, &self.secrets), 0));
+            monitor.work(1)?;
+        }
+        sort_by_key(&mut hashed, |hash: &(u64, u32)| *hash, monitor)?;
         let groups = hashed.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
         let (distinct, pairs) = groups.fold((0, 0), |(distinct, pairs), rules| {
             (distinct + 1, pairs + rules * (rules - 1))
@@ -128,11 +164,10 @@ impl<const W: usize> Snapshot<W> {
         } else {
             distinct
         };
-        PlannedTable {
-            mask,
-            keys,
-            spread: slots_for(&hashed) / distinct.next_power_of_two(),
-        }
+        let spread = slots_for(&hashed) / distinct.next_power_of_two();
+        drop(hashed);
+        monitor.memory().give_back(bytes);
+        Ok(PlannedTable { mask, keys, spread })
     }
 }
 
@@ -142,13 +177,7 @@ fn whole(count: f64) -> usize {
 }
 
 impl<const W: usize> Contents for Snapshot<W> {
-    fn compute(
-        &self,
-        progress: &mut dyn Progress,
-    ) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
-        report(progress, LEARNING, 0, self.rules)?;
-        let plan = self.plan();
-        report(progress, LEARNING, self.rules, self.rules)?;
-        Ok(Arc::new(plan))
+    fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
+        Ok(Arc::new(self.plan(monitor)?))
     }
 }

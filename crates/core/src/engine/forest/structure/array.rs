@@ -66,11 +66,15 @@ impl Array {
 
     /// Makes room for so many words more, and for growing without a pause.
     pub(super) fn reserve(&mut self, words: usize) {
-        let spare = if words > SMALL { words / 2 } else { 0 };
-        self.words.reserve_exact(words + spare);
+        self.words.reserve_exact(words + Array::spare(words));
         if self.huge {
             ask_for_huge_pages(&self.words, words);
         }
+    }
+
+    /// Words of room beyond those that are reserved.
+    pub(super) fn spare(words: usize) -> usize {
+        if words > SMALL { words / 2 } else { 0 }
     }
 
     /// Bytes held. Room at the end of an array that was never written is

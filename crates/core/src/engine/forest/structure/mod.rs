@@ -51,6 +51,9 @@ use std::sync::Arc;
 use super::outline::Outline;
 use super::rows::RowShape;
 use super::slot::{Bucket, Place, Run, Slot, TableNumber};
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::rule::RuleId;
 use crate::schema::Schema;
 use crate::seed::splitmix;
@@ -150,8 +153,23 @@ impl<const W: usize> Structure<W> {
     }
 
     /// Makes room for that many more rules.
-    pub(super) fn reserve(&mut self, rules: usize) {
+    pub(super) fn reserve(
+        &mut self,
+        rules: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        // Room to grow without a pause is not held before it is used.
+        let (words, spare) = self.runs.reserved(rules);
+        monitor.memory().keep(bytes_of::<u64>(words))?;
+        monitor.memory().take(bytes_of::<u64>(spare))?;
         self.runs.reserve(rules);
+        Ok(())
+    }
+
+    /// Bytes of what grows with the rules in small pieces: all but the slots of
+    /// tables and the words of runs.
+    pub(super) fn index_bytes(&self) -> usize {
+        self.runs.index_bytes() + self.places.bytes() + self.masks.bytes() + self.tables.bytes()
     }
 
     /// Bytes held, spare room included.

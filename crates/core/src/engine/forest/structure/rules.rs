@@ -6,7 +6,9 @@ use super::runs::Runs;
 use super::tables::Tables;
 use crate::engine::forest::outline::Outline;
 use crate::engine::forest::slot::{Bucket, ConflictMask, Place, Run, Slot, TableNumber};
+use crate::error::BuildError;
 use crate::id_map::Position;
+use crate::monitor::Monitor;
 use crate::rule::{RuleId, Winner};
 
 /// Where a rule that comes belongs in a table.
@@ -199,16 +201,25 @@ impl<const W: usize> Structure<W> {
 /// Whole runs and chains.
 impl<const W: usize> Structure<W> {
     /// Appends all rules of a chain as rows, nested ones included.
-    pub(crate) fn append_rows(&self, first: TableNumber, rows: &mut Vec<u64>) {
+    pub(crate) fn append_rows(
+        &self,
+        first: TableNumber,
+        rows: &mut Vec<u64>,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         for number in self.chain(first) {
             for slot in self.table(number).slots() {
                 match slot.bucket() {
                     Bucket::Empty => {}
-                    Bucket::Nested(first) => self.append_rows(first, rows),
-                    Bucket::Run(run) => self.append_run(run, rows),
+                    Bucket::Nested(first) => self.append_rows(first, rows, monitor)?,
+                    Bucket::Run(run) => {
+                        self.append_run(run, rows);
+                        monitor.advance(usize::from(run.len))?;
+                    }
                 }
             }
         }
+        Ok(())
     }
 
     fn append_run(&self, run: Run, rows: &mut Vec<u64>) {

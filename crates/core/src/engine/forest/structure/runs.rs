@@ -125,6 +125,19 @@ impl Runs {
         self.array.reserve(rules * self.columns);
     }
 
+    /// Words that [`reserve`](Self::reserve) asks for: for the rules, and to
+    /// spare.
+    pub(super) fn reserved(&self, rules: usize) -> (usize, usize) {
+        let words = rules.saturating_mul(self.columns);
+        (words, Array::spare(words))
+    }
+
+    /// Bytes of what is known of the words.
+    pub(super) fn index_bytes(&self) -> usize {
+        let bits = self.heads.bytes() + self.free.bytes() + self.tails.bytes();
+        bits + self.lists.bytes()
+    }
+
     /// All words, those of free blocks included.
     #[inline]
     pub(super) fn words(&self) -> &[u64] {
@@ -138,8 +151,7 @@ impl Runs {
 
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
-        let bits = self.heads.bytes() + self.free.bytes() + self.tails.bytes();
-        self.array.bytes() + bits + self.lists.bytes()
+        self.array.bytes() + self.index_bytes()
     }
 
     /// The ranks of a run's rules.

@@ -6,7 +6,7 @@ use super::super::learn::Cost;
 use super::super::maintain::{PlannedTable, RootPlan};
 use super::super::structure::Role;
 use super::forest;
-use crate::classifier::NoProgress;
+use crate::monitor::unwatched;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
@@ -34,7 +34,7 @@ fn rules(count: u32) -> RuleSet {
 fn rules_whose_entries_change_are_moved_all_the_same() {
     let rules = rules(600);
     let mut forest = forest(32, 5);
-    forest.fill(rules.iter(), &mut NoProgress).unwrap();
+    unwatched(|monitor| forest.fill(rules.iter(), monitor));
     let tables = (forest.structure().root_tables())
         .map(|table| PlannedTable {
             mask: *table.mask(),
@@ -100,7 +100,7 @@ fn tables_follow_the_number_of_rules() {
         tables.map(|table| table.slot_count()).sum()
     };
     let mut forest = forest(32, 5);
-    forest.fill(by_id.iter().copied(), &mut NoProgress).unwrap();
+    unwatched(|monitor| forest.fill(by_id.iter().copied(), monitor));
     for (from, to) in [(20_000, 200), (200, 20_000), (20_000, 100)] {
         let fitted = forest.drift().fitted;
         let mut change = |number: usize, insert: bool| {

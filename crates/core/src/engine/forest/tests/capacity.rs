@@ -5,6 +5,8 @@ use super::super::slot::MAX_RUN;
 use super::{Engine, engine};
 use crate::classifier::{Classifier, DynamicClassifier, Limits, NoProgress, Scratch};
 use crate::error::{BuildError, UpdateError};
+use crate::memory::Memory;
+use crate::monitor::{Monitor, unwatched};
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
@@ -44,9 +46,11 @@ fn more_rules_than_can_be_addressed_are_not_built() {
     assert_eq!(capacity, 2_400 - 2 * MAX_RUN);
     let mut fits = forest(limit);
     let enough = rules(capacity);
-    fits.fill(enough.iter(), &mut NoProgress).unwrap();
+    unwatched(|monitor| fits.fill(enough.iter(), monitor));
     assert_eq!(fits.len(), capacity);
-    let refused = forest(limit).fill(rules(capacity + 1).iter(), &mut NoProgress);
+    let (mut none, mut memory) = (NoProgress, Memory::unlimited());
+    let mut monitor = Monitor::new(&mut none, &mut memory);
+    let refused = forest(limit).fill(rules(capacity + 1).iter(), &mut monitor);
     let error = refused.unwrap_err();
     assert_eq!(
         error,
@@ -68,7 +72,7 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
     let mut forest = forest(limit);
     let capacity = forest.capacity();
     let held = rules(capacity);
-    forest.fill(held.iter(), &mut NoProgress).unwrap();
+    unwatched(|monitor| forest.fill(held.iter(), monitor));
     let mut engine = engine(forest);
     assert_eq!(engine.capacity(), capacity);
     let number = u32::try_from(capacity).unwrap();
@@ -220,7 +224,7 @@ fn a_live_table_over_a_full_forest_refuses_rules() {
     let side = || -> Box<dyn Classifier> {
         let mut forest = forest(5 * 3_200);
         let held = rules(forest.capacity() - 1);
-        forest.fill(held.iter(), &mut NoProgress).unwrap();
+        unwatched(|monitor| forest.fill(held.iter(), monitor));
         Box::new(engine(forest))
     };
     let limits = Limits::default();

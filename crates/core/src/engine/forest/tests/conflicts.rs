@@ -3,7 +3,7 @@
 use super::super::index::Forest;
 use super::super::slot::{ConflictMask, Place};
 use super::forest;
-use crate::classifier::NoProgress;
+use crate::monitor::unwatched;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
@@ -72,7 +72,7 @@ fn top(forest: &Forest<2>, id: RuleId) -> Place {
 fn every_conflict_is_known_and_some_tables_need_no_look() {
     let rules = rules(1500);
     let mut forest = forest(32, 0);
-    forest.fill(rules.iter(), &mut NoProgress).unwrap();
+    unwatched(|monitor| forest.fill(rules.iter(), monitor));
     let structure = forest.structure();
     assert!(structure.root_tables().count() > 2, "a set with conflicts");
     let (mut conflicts, mut free) = (0, 0);
@@ -99,7 +99,7 @@ fn tables_remember_the_best_of_the_rules_that_came_later() {
     let all = rules(600);
     let mut forest = forest(32, 0);
     let half: Vec<RuleRef<'_>> = all.iter().take(300).collect();
-    forest.fill(half.into_iter(), &mut NoProgress).unwrap();
+    unwatched(|monitor| forest.fill(half.into_iter(), monitor));
     let mut root = forest.structure().root_tables();
     assert!(root.all(|table| table.late_best() == u64::MAX));
     drop(root);

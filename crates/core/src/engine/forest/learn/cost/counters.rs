@@ -1,5 +1,7 @@
 //! Counting the rules of each masked key: a hash table that is emptied at once.
 
+use crate::memory::bytes_of;
+
 /// The rules of one masked key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counter {
@@ -21,11 +23,19 @@ pub(super) struct Counters {
 impl Counters {
     /// For so many keys.
     pub(super) fn new(keys: usize) -> Counters {
-        let counters = (2 * keys).next_power_of_two().max(16);
         Counters {
-            counters: vec![Counter::default(); counters],
+            counters: vec![Counter::default(); Counters::count(keys)],
             round: 0,
         }
+    }
+
+    fn count(keys: usize) -> usize {
+        (2 * keys).next_power_of_two().max(16)
+    }
+
+    /// Bytes of counters for so many keys.
+    pub(super) fn bytes(keys: usize) -> usize {
+        bytes_of::<Counter>(Counters::count(keys))
     }
 
     /// Forgets all keys.

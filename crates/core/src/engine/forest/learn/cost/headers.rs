@@ -7,8 +7,12 @@
 //! rule that matches the header, often its own. Rules that are not in the sample
 //! are not seen: winners are a little worse than they will be.
 
+use super::WORDS;
 use super::sample::{Drawn, Sample};
 use crate::engine::forest::outline::{Ends, Outline};
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::seed::splitmix;
 
 /// A header that hits a rule of the sample.
@@ -34,21 +38,36 @@ pub(crate) struct Headers<const W: usize> {
 impl<const W: usize> Headers<W> {
     /// About `count` headers, evenly over the rules that the sample stands for.
     #[allow(clippy::cast_precision_loss)] // counts are far below 2^24
-    pub(crate) fn draw(sample: &Sample<W>, count: usize) -> Headers<W> {
+    pub(crate) fn draw(
+        sample: &Sample<W>,
+        count: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Headers<W>, BuildError> {
         let mut state = sample.state;
         let step = sample.total as f32 / count as f32;
         let mut due = 0.0;
         let (mut headers, mut words) = (Vec::new(), 0);
         for (at, drawn) in sample.rules.iter().enumerate() {
             if due <= 0.0 {
+                monitor.memory().room(&mut headers)?;
                 headers.push(header(&sample.rules, at, &mut state));
                 words += W + at;
+                monitor.work(1 + at / WORDS)?;
                 due += step;
             }
             due -= drawn.weight;
         }
-        headers.sort_by_key(|header| header.rank);
-        Headers { headers, words }
+        // Stable, which takes as much room again.
+        let bytes = bytes_of::<Header<W>>(headers.len());
+        monitor.memory().take(bytes)?;
+        headers.sort_by_key(|header: &Header<W>| header.rank);
+        monitor.memory().give_back(bytes);
+        Ok(Headers { headers, words })
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes_of::<Header<W>>(self.headers.capacity())
     }
 
     pub(super) fn len(&self) -> usize {

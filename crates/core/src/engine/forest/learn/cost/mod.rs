@@ -16,6 +16,10 @@
 //! words in which they have bits, so the width of a key counts where rules are
 //! drawn and hashed.
 
+/// Words of masks and rules that are read, as much work as a step of a
+/// [`Monitor`](crate::monitor::Monitor).
+pub(super) const WORDS: usize = 16;
+
 mod buckets;
 mod compares;
 mod counters;

@@ -23,12 +23,16 @@
 
 use hashbrown::HashMap;
 
+use super::WORDS;
 use super::buckets::Buckets;
 use super::compares::Compares;
 use super::counters::Counters;
 use super::headers::Headers;
 use super::prices::{Cost, Prices};
 use super::sample::Sample;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::seed::splitmix;
 
 /// What a plan costs before any rule is looked at, for each of its tables, in
@@ -69,8 +73,12 @@ impl<'a, const W: usize> Model<'a, W> {
         sample: &'a Sample<W>,
         headers: &'a Headers<W>,
         prices: Prices,
-    ) -> Model<'a, W> {
-        Model {
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Model<'a, W>, BuildError> {
+        let homes = bytes_of::<u32>(sample.kinds.len());
+        let counters = Counters::bytes(sample.rules.len());
+        monitor.memory().take(homes + counters)?;
+        Ok(Model {
             sample,
             headers,
             prices,
@@ -82,18 +90,36 @@ impl<'a, const W: usize> Model<'a, W> {
             words: sample.words + headers.words,
             parts: Vec::new(),
             ends: Vec::new(),
-        }
+        })
+    }
+
+    /// Bytes held, but for what a few masks take.
+    pub(crate) fn bytes(&self) -> usize {
+        Counters::bytes(self.sample.rules.len())
+            + bytes_of::<u32>(self.homes.capacity())
+            + self.known.allocation_size()
     }
 
     /// What lookups cost with these masks; the rest is scanned.
-    pub(crate) fn cost(&mut self, masks: &[[u64; W]]) -> Cost {
-        self.cost_below(masks, f64::INFINITY)
-            .expect("below infinity")
+    pub(crate) fn cost(
+        &mut self,
+        masks: &[[u64; W]],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Cost, BuildError> {
+        let cost = self.cost_below(masks, f64::INFINITY, monitor)?;
+        Ok(cost.expect("below infinity"))
     }
 
     /// The same, or nothing if it is not less than the bound.
-    pub(crate) fn cost_below(&mut self, masks: &[[u64; W]], bound: f64) -> Option<Cost> {
+    pub(crate) fn cost_below(
+        &mut self,
+        masks: &[[u64; W]],
+        bound: f64,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Option<Cost>, BuildError> {
+        let mut words = self.words;
         self.deal(masks);
+        report_words(&mut words, self.words, monitor)?;
         let bits = masks.iter().flatten().map(|word| word.count_ones()).sum();
         let mut sum = Cost {
             bits,
@@ -117,17 +143,19 @@ impl<'a, const W: usize> Model<'a, W> {
         }
         for (table, name) in names.iter().enumerate() {
             if sum.total() + unknown >= bound {
-                return None;
+                return Ok(None);
             }
             if self.dealt[table].rules == 0 || self.known.contains_key(name) {
                 continue;
             }
             unknown -= self.least(table);
             let cost = self.table(table, &mask(table));
+            report_words(&mut words, self.words, monitor)?;
+            monitor.memory().room_in_map(&mut self.known)?;
             self.known.insert(*name, cost);
             sum.add(&cost);
         }
-        (sum.total() < bound).then_some(sum)
+        Ok((sum.total() < bound).then_some(sum))
     }
 
     /// The least that a table can cost: its probes, in the smallest table.
@@ -213,6 +241,17 @@ impl<'a, const W: usize> Model<'a, W> {
             bits: 0,
         }
     }
+}
+
+/// Counts the words read since as work.
+fn report_words(
+    before: &mut usize,
+    now: usize,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
+    monitor.work(1 + (now - *before) / WORDS)?;
+    *before = now;
+    Ok(())
 }
 
 /// The number by which a table is known: its kinds and its mask.

@@ -12,8 +12,13 @@
 
 use hashbrown::HashMap;
 
+use super::WORDS;
 use crate::engine::forest::outline::Outline;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
 use crate::seed::splitmix;
+use crate::sort::sort_by_key;
 
 /// Kinds beyond those of the sample are looked at up to this many; those of the
 /// best ranks come first.
@@ -58,31 +63,57 @@ impl<const W: usize> Sample<W> {
         total: usize,
         most: usize,
         outline: impl Fn(usize) -> Outline<W>,
-    ) -> Sample<W> {
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Sample<W>, BuildError> {
         let mut state = 0;
         let mut numbers: HashMap<[u64; W], u32, foldhash::fast::FixedState> = HashMap::default();
         let mut kinds: Vec<Kind<W>> = Vec::new();
+        let kind_bytes = bytes_of::<u32>(total);
+        monitor.memory().take(kind_bytes)?;
         let mut kind_of = Vec::with_capacity(total);
         for index in 0..total {
             let rule = outline(index);
-            let number = *numbers.entry(rule.mask).or_insert_with(|| {
-                kinds.push(Kind {
-                    mask: rule.mask,
-                    best: u64::MAX,
-                    rules: 0,
-                    name: splitmix(&mut state),
-                });
-                u32::try_from(kinds.len() - 1).expect("fewer kinds than rules")
-            });
+            let number = match numbers.get(&rule.mask) {
+                Some(&number) => number,
+                None => {
+                    let number = u32::try_from(kinds.len()).expect("fewer kinds than rules");
+                    monitor.memory().room(&mut kinds)?;
+                    kinds.push(Kind {
+                        mask: rule.mask,
+                        best: u64::MAX,
+                        rules: 0,
+                        name: splitmix(&mut state),
+                    });
+                    monitor.memory().room_in_map(&mut numbers)?;
+                    numbers.insert(rule.mask, number);
+                    number
+                }
+            };
+            if index % Monitor::BLOCK == 0 {
+                monitor.work(Monitor::BLOCK.min(total - index) * (1 + W / WORDS))?;
+            }
             let kind = &mut kinds[number as usize];
             kind.best = kind.best.min(rule.rank);
             kind.rules += 1;
             kind_of.push(number);
         }
-        let mut rates = Rate::of(&kinds, most, &mut state);
-        let mut rules = Vec::with_capacity(most.min(total));
+        let numbers_bytes = numbers.allocation_size();
+        drop(numbers);
+        monitor.memory().give_back(numbers_bytes);
+        let rate_bytes = bytes_of::<Rate>(kinds.len());
+        monitor.memory().take(rate_bytes)?;
+        let mut rates = Rate::of(&kinds, most, &mut state, monitor)?;
+        let mut rules = Vec::new();
+        monitor
+            .memory()
+            .take(bytes_of::<Drawn<W>>(most.min(total)))?;
+        rules.reserve_exact(most.min(total));
         for (index, &kind) in kind_of.iter().enumerate() {
+            if index % Monitor::BLOCK == 0 {
+                monitor.work(Monitor::BLOCK.min(total - index))?;
+            }
             if let Some(weight) = rates[kind as usize].next() {
+                monitor.memory().room(&mut rules)?;
                 rules.push(Drawn {
                     rule: outline(index),
                     kind,
@@ -90,15 +121,22 @@ impl<const W: usize> Sample<W> {
                 });
             }
         }
-        rules.sort_unstable_by_key(|drawn| drawn.rule.rank);
-        leave_out_rare(&mut kinds, &mut rules);
-        Sample {
+        drop((rates, kind_of));
+        monitor.memory().give_back(rate_bytes + kind_bytes);
+        rules.sort_unstable_by_key(|drawn: &Drawn<W>| drawn.rule.rank);
+        leave_out_rare(&mut kinds, &mut rules, monitor)?;
+        Ok(Sample {
             rules,
             kinds,
             total,
             state,
             words: 4 * W * total,
-        }
+        })
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes(&self) -> usize {
+        bytes_of::<Drawn<W>>(self.rules.capacity()) + bytes_of::<Kind<W>>(self.kinds.capacity())
     }
 }
 
@@ -112,20 +150,30 @@ struct Rate {
 
 impl Rate {
     /// For each kind, so that no more than about `most` rules are drawn.
-    fn of<const W: usize>(kinds: &[Kind<W>], most: usize, state: &mut u64) -> Vec<Rate> {
+    fn of<const W: usize>(
+        kinds: &[Kind<W>],
+        most: usize,
+        state: &mut u64,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Vec<Rate>, BuildError> {
         let total: usize = kinds.iter().map(|kind| kind.rules).sum();
         let evenly = if total <= most {
             1.0
         } else {
             0.5 * most as f32 / total as f32
         };
-        let each = from_each(kinds.iter().map(|kind| kind.rules).collect(), most / 2);
+        let size_bytes = bytes_of::<usize>(kinds.len());
+        monitor.memory().take(size_bytes)?;
+        let mut sizes = kinds.iter().map(|kind| kind.rules).collect();
+        sort_by_key(&mut sizes, |size| *size, monitor)?;
+        let each = from_each(sizes, most / 2);
+        monitor.memory().give_back(size_bytes);
         let rate = |kind: &Kind<W>| Rate {
             rate: (each as f32 / kind.rules as f32).max(evenly).min(1.0),
             // Not all kinds begin with a drawn rule, or rare ones are too many.
             due: (splitmix(state) >> 40) as f32 / (1 << 24) as f32,
         };
-        kinds.iter().map(rate).collect()
+        Ok(kinds.iter().map(rate).collect())
     }
 
     /// Goes to the kind's next rule: its weight, if it is drawn.
@@ -139,9 +187,8 @@ impl Rate {
 }
 
 /// The largest number that, taken from each of the sizes or the whole size where
-/// it is less, comes to no more than `most` in all.
-fn from_each(mut sizes: Vec<usize>, most: usize) -> usize {
-    sizes.sort_unstable();
+/// it is less, comes to no more than `most` in all. The smallest size comes first.
+fn from_each(sizes: Vec<usize>, most: usize) -> usize {
     let mut left = most;
     let count = sizes.len();
     for (at, size) in sizes.into_iter().enumerate() {
@@ -155,16 +202,23 @@ fn from_each(mut sizes: Vec<usize>, most: usize) -> usize {
 }
 
 /// Drops kinds that are too many to look at: none of the sample.
-fn leave_out_rare<const W: usize>(kinds: &mut Vec<Kind<W>>, rules: &mut [Drawn<W>]) {
+fn leave_out_rare<const W: usize>(
+    kinds: &mut Vec<Kind<W>>,
+    rules: &mut [Drawn<W>],
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
     if kinds.len() <= KINDS {
-        return;
+        return Ok(());
     }
+    let bytes = kinds.len() * (size_of::<bool>() + size_of::<usize>() + size_of::<u32>());
+    monitor.memory().take(bytes)?;
     let mut sampled = vec![false; kinds.len()];
     for drawn in &*rules {
         sampled[drawn.kind as usize] = true;
     }
     let mut order: Vec<usize> = (0..kinds.len()).collect();
-    order.sort_unstable_by_key(|&kind| (!sampled[kind], kinds[kind].best));
+    let first = |&kind: &usize| (!sampled[kind], kinds[kind].best);
+    sort_by_key(&mut order, first, monitor)?;
     let held = sampled.iter().filter(|&&sampled| sampled).count();
     order.truncate(held.max(KINDS));
     let mut numbers = vec![0; kinds.len()];
@@ -174,5 +228,10 @@ fn leave_out_rare<const W: usize>(kinds: &mut Vec<Kind<W>>, rules: &mut [Drawn<W
     for drawn in rules {
         drawn.kind = numbers[drawn.kind as usize];
     }
-    *kinds = order.into_iter().map(|kind| kinds[kind]).collect();
+    let memory = monitor.memory();
+    memory.take(bytes_of::<Kind<W>>(order.len()))?;
+    let before = bytes_of::<Kind<W>>(kinds.capacity());
+    *kinds = order.iter().map(|&kind| kinds[kind]).collect();
+    memory.give_back(before + bytes);
+    Ok(())
 }

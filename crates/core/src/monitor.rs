@@ -1,0 +1,184 @@
+//! What a build is watched by: progress, a way to stop it, and the memory that
+//! it takes.
+//!
+//! Engines count *steps* of work, each about as much as copying, hashing,
+//! placing or comparing one rule, up to a few hundred nanoseconds. After every
+//! [`Monitor::STEPS`] of them the caller's [`Progress`] is told, so it is told
+//! often enough to show and to stop a build at once, and costs nothing.
+
+use crate::error::BuildError;
+use crate::memory::Memory;
+use crate::progress::{NoProgress, Progress, report};
+
+/// Reports progress and counts memory, for one build.
+pub struct Monitor<'a> {
+    progress: &'a mut dyn Progress,
+    memory: &'a mut Memory,
+    stage: &'static str,
+    done: usize,
+    total: usize,
+    /// Steps since the last report.
+    steps: usize,
+    /// Whether a request to stop is obeyed.
+    may_stop: bool,
+}
+
+impl<'a> Monitor<'a> {
+    /// Steps of work from one report to the next.
+    pub const STEPS: usize = 1 << 12;
+
+    /// Steps that short loops do before they count them.
+    pub const BLOCK: usize = 1 << 10;
+
+    /// With an observer, and a counter of memory.
+    pub fn new(progress: &'a mut dyn Progress, memory: &'a mut Memory) -> Monitor<'a> {
+        Monitor {
+            progress,
+            memory,
+            stage: "building",
+            done: 0,
+            total: 0,
+            steps: 0,
+            may_stop: true,
+        }
+    }
+
+    /// Begins a stage of `total` steps, which has a name for people: "sorting
+    /// rules". Reports.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`]
+    pub fn begin(&mut self, stage: &'static str, total: usize) -> Result<(), BuildError> {
+        self.memory.set_stage(stage);
+        (self.stage, self.done, self.total) = (stage, 0, total);
+        self.report()
+    }
+
+    /// So many more of the stage's steps are done.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`]
+    #[inline]
+    pub fn advance(&mut self, steps: usize) -> Result<(), BuildError> {
+        self.done += steps;
+        self.work(steps)
+    }
+
+    /// So many more of the stage's steps are done, and the work for them has
+    /// been counted.
+    pub fn count_done(&mut self, steps: usize) {
+        self.done += steps;
+    }
+
+    /// So many steps of work are done that bring the stage no nearer to its end
+    /// as it is counted.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`]
+    #[inline]
+    pub fn work(&mut self, steps: usize) -> Result<(), BuildError> {
+        self.steps += steps;
+        if self.steps < Self::STEPS {
+            return Ok(());
+        }
+        self.report()
+    }
+
+    /// From now on a request to stop is not obeyed: what has begun cannot be
+    /// undone.
+    pub(crate) fn past_stopping(&mut self) {
+        self.may_stop = false;
+    }
+
+    /// Where memory is counted.
+    #[inline]
+    pub fn memory(&mut self) -> &mut Memory {
+        self.memory
+    }
+
+    #[cold]
+    fn report(&mut self) -> Result<(), BuildError> {
+        self.steps = 0;
+        let done = self.done.min(self.total);
+        let reported = report(self.progress, self.stage, done, self.total);
+        if self.may_stop { reported } else { Ok(()) }
+    }
+}
+
+/// Does work that nobody watches and no limit ends: a part of an update.
+///
+/// # Panics
+/// When the work fails: only an observer or a limit can make it.
+pub(crate) fn unwatched<T>(work: impl FnOnce(&mut Monitor<'_>) -> Result<T, BuildError>) -> T {
+    let mut memory = Memory::unlimited();
+    work(&mut Monitor::new(&mut NoProgress, &mut memory)).expect("nothing stops it")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+
+    /// Notes reports, and stops at the one of a number.
+    #[derive(Default)]
+    struct Notes {
+        reports: Vec<(usize, usize)>,
+        stop_at: Option<usize>,
+    }
+
+    impl Progress for Notes {
+        fn report(&mut self, _: &'static str, done: usize, total: usize) -> ControlFlow<()> {
+            self.reports.push((done, total));
+            match self.stop_at {
+                Some(at) if self.reports.len() > at => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+
+    #[test]
+    fn reports_come_after_so_many_steps_of_any_kind() {
+        let (mut notes, mut memory) = (Notes::default(), Memory::unlimited());
+        let mut monitor = Monitor::new(&mut notes, &mut memory);
+        let steps = Monitor::STEPS;
+        monitor.begin("placing rules", 3 * steps).unwrap();
+        for _ in 0..2 * steps {
+            monitor.advance(1).unwrap();
+        }
+        for _ in 0..steps {
+            monitor.work(1).unwrap();
+        }
+        monitor.advance(10 * steps).unwrap();
+        let all = 3 * steps;
+        let expected = [
+            (0, all),
+            (steps, all),
+            (2 * steps, all),
+            (2 * steps, all),
+            (all, all),
+        ];
+        assert_eq!(notes.reports, expected);
+    }
+
+    #[test]
+    fn work_ends_where_the_observer_stops_it_unless_it_must_go_on() {
+        for (obeyed, count) in [(true, 3), (false, 6)] {
+            let mut notes = Notes {
+                stop_at: Some(2),
+                ..Notes::default()
+            };
+            let mut memory = Memory::unlimited();
+            let mut monitor = Monitor::new(&mut notes, &mut memory);
+            if !obeyed {
+                monitor.past_stopping();
+            }
+            let mut all = || {
+                monitor.begin("placing rules", 5)?;
+                (0..5).try_for_each(|_| monitor.advance(Monitor::STEPS))
+            };
+            let stopped = matches!(all(), Err(BuildError::Stopped { .. }));
+            assert_eq!((stopped, notes.reports.len()), (obeyed, count));
+        }
+    }
+}
