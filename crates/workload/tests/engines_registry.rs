@@ -167,6 +167,7 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
             let linear = EngineSpec::named("linear")?;
             linear.build(request.rules, request.limits, request.progress)
         },
+        estimate: |_, shape| EngineSpec::named("linear")?.estimate(shape, &Limits::default()),
     }
 }
 

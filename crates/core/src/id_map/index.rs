@@ -383,6 +383,13 @@ impl Index {
         self.current.bytes() + self.old.bytes()
     }
 
+    /// Bytes of an index that grew to so many pages.
+    pub(super) fn bytes_for(pages: usize) -> usize {
+        let slots = (pages * 16).div_ceil(13).next_power_of_two();
+        let slots = slots.max(1 << LEAST_BITS);
+        slots * size_of::<u64>() + slots.div_ceil(SEGMENT) * size_of::<Box<[u64]>>()
+    }
+
     /// Whether all pages are in the current table.
     #[cfg(test)]
     pub(super) fn is_settled(&self) -> bool {

@@ -51,11 +51,13 @@ use crate::seed::{MapState, Seed};
 
 mod arena;
 mod engine;
+mod estimate;
 mod lookup;
 mod slots;
 
 pub(super) use arena::EntryIndex;
 pub(super) use engine::{Placement, TupleEngine, place_one_by_one};
+pub(super) use estimate::{Placing, SpaceEstimate, TableEstimate, most_keys};
 
 use arena::{Arena, Entry};
 use slots::{Slots, Tag};

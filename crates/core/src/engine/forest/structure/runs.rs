@@ -43,6 +43,7 @@ use super::array::Array;
 use super::bits::Bits;
 use super::free_lists::{FreeLists, NONE};
 use crate::engine::forest::slot::{MAX_RUN, Run};
+use crate::growth::grown;
 
 /// Units that one change appends at most, and as many to spare: a run that is
 /// split is copied, with one more rule, and small nested tables are folded.
@@ -139,6 +140,12 @@ impl Runs {
     pub(super) fn bytes(&self) -> usize {
         let bits = self.heads.bytes() + self.free.bytes() + self.tails.bytes();
         self.array.bytes() + bits + self.lists.bytes()
+    }
+
+    /// Bytes held for so many rules of so many columns, right after a build.
+    pub(super) fn bytes_for(columns: usize, rules: usize) -> usize {
+        let bits = 3 * grown(rules.div_ceil(64)) * size_of::<u64>();
+        rules * columns * size_of::<u64>() + bits + FreeLists::new().bytes()
     }
 
     /// The ranks of a run's rules.
