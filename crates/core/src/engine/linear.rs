@@ -91,7 +91,7 @@ const COMPARE_WORD_NS: f64 = 0.1;
 /// A lookup besides.
 const LOOKUP_NS: f64 = 5.0;
 /// Sorting and copying a rule.
-const BUILD_NS: f64 = 30.0;
+const BUILD_NS: f64 = 22.0;
 const BUILD_BYTE_NS: f64 = 0.1;
 /// An update, and moving a byte of the array.
 const UPDATE_NS: f64 = 120.0;
