@@ -54,7 +54,9 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     let (tables, splits) = at_width!(shape.schema(), tables(&settings, &selection, shape));
     let moves_ns = match settings.variant {
         Variant::Offline => SELECT_NS,
-        Variant::Online | Variant::Vpp => PLACE_NS + MOVE_NS * f64::from(splits) / tables.len().max(1) as f64,
+        Variant::Online | Variant::Vpp => {
+            PLACE_NS + MOVE_NS * f64::from(splits) / tables.len().max(1) as f64
+        }
     };
     let space = SpaceEstimate {
         shape,
