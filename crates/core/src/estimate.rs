@@ -52,7 +52,7 @@ use hashbrown::HashMap;
 
 pub use crate::growth::{grown, map_bytes};
 use crate::ruleset::RuleSet;
-use crate::schema::{Schema, prefix_mask};
+use crate::schema::{Field, Schema, prefix_mask};
 use crate::seed::{MapState, splitmix};
 
 /// What an engine would cost over a rule set.
@@ -218,7 +218,7 @@ impl Shape {
     #[must_use]
     pub fn with_rules(&self, rules: usize) -> Shape {
         if self.rules == 0 {
-            let widths = self.schema.fields().iter().map(|field| field.width());
+            let widths = self.schema.fields().iter().map(Field::width);
             let widths: Vec<u32> = widths.collect();
             let exact = Tuple::of_lengths(&self.schema, &widths, rules);
             return Shape::new(&self.schema, vec![exact]);
