@@ -15,8 +15,10 @@ use std::process::ExitCode;
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
+use classyard::estimate::nanoseconds;
 use classyard::{
-    BuildError, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId, RuleSet, Winner,
+    BuildError, EngineSpec, Estimate, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId,
+    RuleSet, Shape, Winner,
 };
 
 const STRIDE: Engine = Engine {
@@ -43,7 +45,34 @@ const STRIDE: Engine = Engine {
         })
     },
     build: build_static::<AnyWidth>,
+    estimate,
 };
+
+/// A rule is in all lists that its range of values meets. How many these are
+/// follows from the bits of the field that it looks at.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    let (schema, options) = (shape.schema(), spec.options());
+    let field = schema.field_ids().nth(options.whole("field"));
+    let field = field.expect("the specification was checked");
+    let width = schema.field(field).width();
+    let bits = u32::try_from(options.whole("bits")).expect("at most 16");
+    let bits = bits.min(width);
+    let mut entries = 0;
+    for tuple in shape.tuples() {
+        let exact = schema.get_field(&tuple.mask, field).count_ones();
+        entries += tuple.rules << bits.saturating_sub(exact);
+    }
+    let lists = 1_usize << bits;
+    let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>() + size_of::<u32>();
+    let longest = entries as f64 / lists as f64;
+    Ok(Estimate {
+        bytes: 4 * entries + lists * size_of::<Vec<u32>>() + shape.rules() * (row + 1),
+        build: nanoseconds(100.0 * shape.rules() as f64 + 3.0 * entries as f64),
+        lookup_ns: 10.0 + 0.5 * longest * 2.0,
+        update_ns: None,
+    })
+}
 
 struct AnyWidth;
 

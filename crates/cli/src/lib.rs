@@ -6,6 +6,7 @@ mod bench;
 mod chart;
 mod commands;
 mod embedded;
+mod estimates;
 mod failure;
 mod input;
 mod output;

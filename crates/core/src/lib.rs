@@ -20,6 +20,7 @@
 //!    they are at the version of the lookup.
 //! 7. An engine that is fitted to its rules can be fitted again while they
 //!    change: [`reoptimise`].
+//! 8. What an engine would cost is known before it is built: [`estimate`].
 //!
 //! ```
 //! use classyard::*;
@@ -51,6 +52,7 @@
 pub mod classifier;
 pub mod engine;
 pub mod error;
+pub mod estimate;
 pub mod key;
 pub mod limits;
 pub mod memory;
@@ -84,6 +86,7 @@ pub use error::{
     BuildError, HeaderError, PartError, Refusal, RuleError, SchemaError, SpecError, SpecPlace,
     TryApplyError, UpdateError,
 };
+pub use estimate::{Estimate, Shape};
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
 pub use memory::Memory;

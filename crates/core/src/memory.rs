@@ -209,9 +209,20 @@ pub fn bytes_of<T>(items: usize) -> usize {
     items.saturating_mul(size_of::<T>())
 }
 
-/// Bytes that a new map for so many entries asks for: `hashbrown` takes 8
-/// buckets for 7 entries, a power of two of them, and a byte beside each.
-pub(crate) fn map_bytes<K, V>(entries: usize) -> usize {
+/// The capacity of a vector that grew to so many small items one by one.
+#[must_use]
+pub fn grown(items: usize) -> usize {
+    match items {
+        0 => 0,
+        items => items.next_power_of_two().max(4),
+    }
+}
+
+/// Bytes that a new map for so many entries asks for: `hashbrown`, and so the
+/// standard library, takes 8 buckets for 7 entries, a power of two of them, and
+/// a byte beside each.
+#[must_use]
+pub fn map_bytes<K, V>(entries: usize) -> usize {
     const GROUP: usize = 16;
     let buckets = match entries {
         0 => return 0,
@@ -300,6 +311,15 @@ mod tests {
             assert_eq!(memory.now(), vectors + map.allocation_size());
         }
         assert!(memory.peak() > memory.now());
+    }
+
+    #[test]
+    fn vectors_are_as_large_as_computed() {
+        let mut vector: Vec<u64> = Vec::new();
+        for count in 0..100 {
+            assert_eq!(grown(count), vector.capacity(), "{count}");
+            vector.push(0);
+        }
     }
 
     #[test]

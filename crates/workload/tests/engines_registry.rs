@@ -167,6 +167,7 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
             let linear = EngineSpec::named("linear")?;
             request.build_inner(&linear, request.rules)
         },
+        estimate: |_, shape| EngineSpec::named("linear")?.estimate(shape, &Limits::default()),
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, Scratch, Winner};
 
 mod contestant;
+mod estimated;
 mod generated;
 pub(crate) mod hostile;
 mod latency;
@@ -36,6 +37,8 @@ use peer::{Origin, Peer};
 use report::Failed;
 use updates::{EachStep, Protocol};
 use verify::SCANNED_RULES;
+
+use crate::estimates::Shapes;
 
 /// Rules and traffic to measure with.
 pub(crate) struct Subject {
@@ -127,6 +130,7 @@ pub(crate) fn measure_subject(
     let mut shown = shown.into_iter();
 
     let updates = measure_updates(subject, &field.engines, plan, progress)?;
+    let shapes = Shapes::of(policy);
     let mut rows = Vec::new();
     for ((engine, (classifier, seconds)), updated) in field.engines.iter().zip(&built).zip(updates)
     {
@@ -137,6 +141,7 @@ pub(crate) fn measure_subject(
         row.bytes = Some(stats.iter().map(classyard::Stats::bytes).sum());
         row.index_bytes = Some(stats.iter().map(|stats| stats.index_bytes).sum());
         row.tables = Some(stats.iter().map(|stats| stats.tables).sum());
+        row.estimate = Some(estimated::estimate(&shapes, engine)?);
         row.updates_per_second = Spread::of(&updated.alone);
         row.updates_with_lookups_per_second = Spread::of(&updated.mixed);
         if let Some(each) = &updated.each {

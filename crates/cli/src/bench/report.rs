@@ -8,7 +8,8 @@ use super::contestant::Shown;
 use super::latency::{Quantiles, microseconds};
 use super::measure::Spread;
 use super::peer::{Origin, PeerSpec};
-use super::{Subject, versus};
+use super::{Subject, estimated, versus};
+use crate::estimates::EstimateRow;
 use crate::output::csv;
 use crate::output::table::{Side, Table};
 
@@ -43,6 +44,8 @@ pub(crate) struct Measurement {
     pub(crate) update_seconds: Option<Quantiles>,
     /// The same on the wall.
     pub(crate) update_wall_seconds: Option<Quantiles>,
+    /// What was estimated before building; absent for peers.
+    pub(crate) estimate: Option<EstimateRow>,
     /// Headers with a wrong answer, before and after updates.
     pub(crate) wrong: usize,
     /// Whose it is, if not ours.
@@ -74,6 +77,7 @@ impl Measurement {
             updates_with_lookups_per_second: None,
             update_seconds: None,
             update_wall_seconds: None,
+            estimate: None,
             wrong: shown.wrong,
             peer: None,
             size: subject.size.clone(),
@@ -152,6 +156,10 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
     for time in ["update_seconds", "update_wall_seconds"] {
         heading.extend(Quantiles::NAMES.map(|which| format!("{time}_{which}")));
     }
+    heading.extend(
+        ["bytes", "build_seconds", "lookup_ns", "update_ns"]
+            .map(|which| format!("estimated_{which}")),
+    );
     heading.extend(["wrong", "peer", "best_of_peer", "failed"].map(str::to_owned));
     row(out, &heading)?;
     for r in results {
@@ -192,6 +200,11 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
             let figures = time.map(|q| q.values().map(|seconds| format!("{seconds:.9}")));
             cells.extend(figures.unwrap_or_default());
         }
+        let estimate = r.estimate.as_ref();
+        cells.push(csv::optional(estimate.map(|e| &e.bytes)));
+        cells.push(csv::optional(estimate.map(|e| &e.build_seconds)));
+        cells.push(csv::optional(estimate.map(|e| &e.lookup_ns)));
+        cells.push(csv::optional(estimate.and_then(|e| e.update_ns.as_ref())));
         cells.push(r.wrong.to_string());
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.name)));
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.best)));
@@ -248,6 +261,7 @@ pub(crate) fn write_table(results: &[Row], out: &mut dyn Write) -> io::Result<()
     }
     let ours: Vec<&Measurement> = measured.into_iter().filter(|r| r.peer.is_none()).collect();
     write_ratios(&ours, out)?;
+    estimated::write(&ours, out)?;
     for failed in results.iter().filter_map(Row::failure) {
         let Failed {
             set,

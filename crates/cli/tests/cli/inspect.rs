@@ -28,13 +28,47 @@ fn the_example_is_counted() {
         report["engines"].as_array().unwrap().len(),
         classyard::ENGINES.len()
     );
+    let forest = &report["engines"][1];
+    assert_eq!(forest["engine"], "forest");
+    let metrics = forest["metrics"].as_array().unwrap();
+    assert!(
+        metrics
+            .iter()
+            .any(|row| row["name"] == "runs" && row["schema"] == "ipv6-5tuple")
+    );
     run("inspect")
         .exits(0)
         .prints("prefix lengths")
+        .prints("tables of the root")
         .prints("Overlaps");
     run("inspect --format csv")
         .exits(0)
         .prints("ipv6-5tuple,rules,,54");
+}
+
+#[test]
+fn what_engines_would_cost_is_told_without_building() {
+    let report = run("inspect --format json --no-engines").exits(0).json();
+    assert!(report["engines"].as_array().unwrap().is_empty());
+    let estimates = report["estimates"].as_array().unwrap();
+    assert_eq!(estimates.len(), classyard::ENGINES.len());
+    let built = run("inspect --format json").exits(0).json();
+    for (row, built) in estimates.iter().zip(built["engines"].as_array().unwrap()) {
+        assert_eq!(row["engine"], built["engine"]);
+        assert!(row["refused"].is_null());
+        let estimate = &row["estimate"];
+        let [found, expected] = [estimate, built].map(|row| row["bytes"].as_f64().unwrap());
+        assert!(found < 2.0 * expected && expected < 2.0 * found, "{row}");
+        for time in ["build_seconds", "lookup_ns", "update_ns"] {
+            assert!(estimate[time].as_f64().unwrap() > 0.0, "{row}");
+        }
+    }
+    run("inspect --no-engines")
+        .exits(0)
+        .prints("estimated without building");
+    run("inspect --no-engines --format csv")
+        .exits(0)
+        .prints("all,estimated_bytes,forest,");
 }
 
 #[test]

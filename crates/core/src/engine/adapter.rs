@@ -14,12 +14,14 @@
 //!   Classifier ◀── Adapter<W, F::At<W>> ──▶ Algorithm<W>, Updates<W>
 //! ```
 //!
-//! A registry entry names one of the two build functions:
+//! A registry entry names one of the two build functions, and a function that
+//! [estimates](crate::estimate) what building would make:
 //!
 //! ```
 //! use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 //! use classyard::engine::{Engine, Wraps};
 //! use classyard::*;
+//! use std::time::Duration;
 //!
 //! /// Rules in order, best first: value and mask of each. It serves no ranges.
 //! struct Masks<const W: usize>(Vec<(Winner, [u64; W], [u64; W])>);
@@ -82,11 +84,22 @@
 //!     dynamic: Engine::takes_no_updates,
 //!     accepts: Engine::accepts_all,
 //!     build: build_static::<AnyWidth>,
+//!     estimate: |_, shape| {
+//!         let (rules, words) = (shape.rules(), shape.schema().key_words());
+//!         Ok(Estimate {
+//!             bytes: rules * (size_of::<Winner>() + 2 * words * size_of::<u64>()),
+//!             build: Duration::from_nanos(60 * rules as u64),
+//!             lookup_ns: 10.0 + 0.5 * rules as f64,
+//!             update_ns: None,
+//!         })
+//!     },
 //! }];
 //!
 //! let rules = RuleSet::new(&Schema::ipv6_5tuple());
 //! let spec = EngineSpec::parse_in(ENGINES, "masks")?;
 //! let built = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
+//! let estimate = spec.estimate(&Shape::of(&rules), &Limits::default())?;
+//! assert_eq!(estimate.bytes, built.stats().bytes());
 //! assert_eq!(built.classify_one(&[0; 5], &mut Scratch::new()), Winner::MISS);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -282,22 +295,24 @@ pub trait DynamicFamily: 'static {
 
 /// Calls a function that is generic over the key width with that of a schema.
 macro_rules! at_width {
-    ($schema:expr, $build:ident::<$family:ident>($($argument:expr),*)) => {
+    ($schema:expr, $build:ident $(::<$family:ident>)? ($($argument:expr),*)) => {
         match $schema.key_words() {
-            1 => $build::<$family, 1>($($argument),*),
-            2 => $build::<$family, 2>($($argument),*),
-            3 => $build::<$family, 3>($($argument),*),
-            4 => $build::<$family, 4>($($argument),*),
-            5 => $build::<$family, 5>($($argument),*),
-            6 => $build::<$family, 6>($($argument),*),
-            8 => $build::<$family, 8>($($argument),*),
-            12 => $build::<$family, 12>($($argument),*),
-            16 => $build::<$family, 16>($($argument),*),
-            32 => $build::<$family, 32>($($argument),*),
+            1 => $build::<$($family,)? 1>($($argument),*),
+            2 => $build::<$($family,)? 2>($($argument),*),
+            3 => $build::<$($family,)? 3>($($argument),*),
+            4 => $build::<$($family,)? 4>($($argument),*),
+            5 => $build::<$($family,)? 5>($($argument),*),
+            6 => $build::<$($family,)? 6>($($argument),*),
+            8 => $build::<$($family,)? 8>($($argument),*),
+            12 => $build::<$($family,)? 12>($($argument),*),
+            16 => $build::<$($family,)? 16>($($argument),*),
+            32 => $build::<$($family,)? 32>($($argument),*),
             width => unreachable!("{width} is not one of KEY_WIDTHS"),
         }
     };
 }
+
+pub(super) use at_width;
 
 /// For [`Engine::build`](super::Engine::build): builds a classifier that takes
 /// no updates.

@@ -23,6 +23,7 @@ use std::fmt;
 
 use crate::classifier::Classifier;
 use crate::error::{BuildError, Refusal, SpecError};
+use crate::estimate::{Estimate, Shape};
 use crate::schema::Schema;
 
 pub mod adapter;
@@ -75,11 +76,22 @@ pub struct Engine {
     /// panic when `accepts` or the host refuses: call [`EngineSpec::build`],
     /// which asks first.
     pub build: BuildFn,
+    /// What building to this specification over rules of a shape would make. An
+    /// engine that wraps another one asks that one with
+    /// [`EngineSpec::estimate`]. Not asked where `accepts` or the host refuses;
+    /// limits are checked afterwards.
+    pub estimate: EstimateFn,
 }
 
 /// How an engine builds classifiers: [`adapter::build_dynamic`] or
 /// [`adapter::build_static`], or a function of a wrapper's own.
 pub type BuildFn = fn(&mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError>;
+
+/// How an engine estimates what it would cost.
+///
+/// # Errors
+/// The error that building would give, such as [`BuildError::EngineFull`].
+pub type EstimateFn = fn(&EngineSpec, &Shape) -> Result<Estimate, BuildError>;
 
 /// Which engines an engine wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ use std::fmt;
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
+use crate::estimate::{Estimate, Shape};
 use crate::memory::Memory;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
@@ -260,6 +261,22 @@ impl EngineSpec {
             progress,
             memory,
         })
+    }
+
+    /// What a classifier over rules of a shape would cost, without building
+    /// one. Takes milliseconds, however many rules there are.
+    ///
+    /// # Errors
+    /// The [`BuildError`] with which [`build`](Self::build) would refuse such
+    /// rules. Of [`BuildError::TooManyBytes`] the bytes are estimated, so rules
+    /// near the limit may be refused by one of the two alone.
+    pub fn estimate(&self, shape: &Shape, limits: &Limits) -> Result<Estimate, BuildError> {
+        limits.check_rules(shape.rules())?;
+        self.available()?;
+        self.accepts(shape.schema())?;
+        let estimate = (self.engine.estimate)(self, shape)?;
+        limits.check_bytes(estimate.bytes)?;
+        Ok(estimate)
     }
 }
 

@@ -36,6 +36,12 @@ const FROZEN: Engine = Engine {
         }
     },
     build: |request| Ok(Box::new(Frozen(linear(request)?))),
+    estimate: |spec, shape| {
+        Ok(Estimate {
+            update_ns: None,
+            ..estimate_linear(spec, shape)?
+        })
+    },
 };
 
 struct Frozen(Box<dyn Classifier>);
@@ -43,6 +49,10 @@ struct Frozen(Box<dyn Classifier>);
 fn linear(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError> {
     let linear = EngineSpec::named("linear").expect("it is registered");
     request.build_inner(&linear, request.rules)
+}
+
+fn estimate_linear(_: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    EngineSpec::named("linear")?.estimate(shape, &Limits::default())
 }
 
 impl Classifier for Frozen {
@@ -99,6 +109,7 @@ const PLAIN: Engine = Engine {
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
     build: linear,
+    estimate: estimate_linear,
 };
 
 const WRAPPER_OPTIONS: &[EngineOption] = &[
@@ -125,6 +136,10 @@ const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
         build: |request| {
             let inner = request.spec.inner().expect("a wrapper has an inner engine");
             request.build_inner(inner, request.rules)
+        },
+        estimate: |spec, shape| {
+            let inner = spec.inner().expect("a wrapper has an inner engine");
+            inner.estimate(shape, &Limits::default())
         },
     }
 }

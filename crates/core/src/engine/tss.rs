@@ -34,10 +34,12 @@ use hashbrown::HashMap;
 
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::tuple_space::{
-    EntryIndex, Form, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
+    EntryIndex, Form, Placement, Placing, Renumbered, SpaceEstimate, TableEstimate, TableNumber,
+    TupleEngine, TupleSpace,
 };
-use crate::engine::{Engine, EngineOption, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
+use crate::estimate::{Estimate, Shape};
 use crate::monitor::Monitor;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::MapState;
@@ -59,7 +61,33 @@ pub(super) const ENGINE: Engine = Engine {
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
     build: build_dynamic::<AnyWidth>,
+    estimate,
 };
+
+/// The tables follow from the tuples; tuples that differ in ports alone share
+/// one where ports are left out, and so do their rules' values.
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    let schema = shape.schema();
+    let ports = spec.options().choice("ports") == "on";
+    let mut tables: HashMap<Box<[u64]>, TableEstimate, MapState> = HashMap::default();
+    for tuple in shape.tuples() {
+        let mut mask = tuple.mask.clone();
+        if !ports {
+            leave_out_ports(schema, &mut mask);
+        }
+        let table = TableEstimate::of_tuple(tuple, &mask);
+        tables
+            .entry(mask)
+            .and_modify(|other| other.add(&table))
+            .or_insert(table);
+    }
+    let space = SpaceEstimate {
+        shape,
+        form: Form::Private,
+        placing: Placing::ByMask,
+    };
+    Ok(space.estimate(tables.into_values()))
+}
 
 /// The engine at every key width.
 struct AnyWidth;
@@ -68,15 +96,20 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
 }
 
+/// Clears a mask's bits of fields with a port role.
+fn leave_out_ports(schema: &Schema, mask: &mut [u64]) {
+    for role in [FieldRole::SourcePort, FieldRole::DestinationPort] {
+        if let Some(id) = schema.field_with_role(role) {
+            schema.placement(id).set(mask, 0);
+        }
+    }
+}
+
 /// The key bits that may be part of a table's mask.
 fn kept_bits<const W: usize>(schema: &Schema, ports: bool) -> [u64; W] {
-    let mut kept = [0; W];
-    for id in schema.field_ids() {
-        let role = schema.field(id).role();
-        let is_port = matches!(role, FieldRole::SourcePort | FieldRole::DestinationPort);
-        if ports || !is_port {
-            schema.placement(id).set(&mut kept, u128::MAX);
-        }
+    let mut kept = [u64::MAX; W];
+    if !ports {
+        leave_out_ports(schema, &mut kept);
     }
     kept
 }

@@ -21,6 +21,7 @@
 //! A chunk that became empty is freed when the one before it is half empty.
 
 use super::work;
+use crate::memory::grown;
 
 /// The binary logarithm of the values in a chunk: 8 KB if they take 8 bytes.
 const CHUNK_BITS: u32 = 10;
@@ -281,5 +282,17 @@ impl<V: Copy> Blocks<V> {
         let other = (size_of::<Header>() << self.chunk_bits()) + (size_of::<V>() << CHUNK_BITS);
         debug_assert!(chunks.next_back().is_none_or(|last| last == other));
         first + others * other + self.chunks.capacity() * size_of::<Chunk<V>>()
+    }
+
+    /// Bytes of so many blocks of that capacity.
+    pub(super) fn bytes_for(blocks: usize, capacity: usize) -> usize {
+        let chunk = (1 << CHUNK_BITS) / capacity;
+        let room = if blocks <= chunk {
+            grown(blocks)
+        } else {
+            blocks.next_multiple_of(chunk)
+        };
+        room * (size_of::<Header>() + capacity * size_of::<V>())
+            + grown(blocks.div_ceil(chunk)) * size_of::<Chunk<V>>()
     }
 }

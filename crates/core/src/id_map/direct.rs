@@ -82,6 +82,11 @@ impl Direct {
         self.segments.shrink_to_fit();
     }
 
+    /// Bytes of an array of so many entries.
+    pub(super) fn bytes_for(entries: usize) -> usize {
+        entries * size_of::<u32>() + entries.div_ceil(SEGMENT) * size_of::<Vec<u32>>()
+    }
+
     pub(super) fn bytes(&self) -> usize {
         let entries: usize = self.segments.iter().map(Vec::capacity).sum();
         entries * size_of::<u32>() + self.segments.capacity() * size_of::<Vec<u32>>()

@@ -18,8 +18,8 @@
 //! ```
 //!
 //! # Cost
-//! Finding a page in the array: two loads. Memory: 4 to 32 bytes a page of the
-//! array, 8 while ids from 0 on only come. An update looks for [`GATHERED`] pages
+//! Finding a page in the array: two loads. Memory: 8 to 16 bytes a page where all
+//! pages are there, 32 at most. An update looks for [`GATHERED`] pages
 //! in the hash table, or looks at [`LOOKED_AT`] entries of the array and moves
 //! [`GATHERED`] pages at most.
 
@@ -179,6 +179,11 @@ impl Index {
 
     pub(super) fn bytes(&self) -> usize {
         self.direct.bytes() + self.hashed.bytes()
+    }
+
+    /// Bytes of an index of so many pages, without gaps between them.
+    pub(super) fn bytes_for(pages: usize) -> usize {
+        Direct::bytes_for((2 * pages + 1).next_power_of_two().max(LEAST))
     }
 
     /// Whether nothing is left to sweep.

@@ -310,6 +310,16 @@ impl<V: Copy> IdMap<V> {
     pub(crate) fn bytes(&self) -> usize {
         self.index.bytes() + self.classes.iter().map(Blocks::bytes).sum::<usize>()
     }
+
+    /// About how many bytes a map holds to which so many ids came that are in so
+    /// many pages, as many in each.
+    pub(crate) fn bytes_for(ids: usize, pages: usize) -> usize {
+        if ids == 0 {
+            return 0;
+        }
+        let each = ids.div_ceil(pages).min(PAGE).next_power_of_two();
+        Index::bytes_for(pages) + Blocks::<V>::bytes_for(pages, each)
+    }
 }
 
 impl<V: Copy> fmt::Debug for IdMap<V> {

@@ -1,6 +1,6 @@
 //! Measures of one rule set that the comparison of sets does not need.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use classyard::schema::MatchKind;
 use classyard::{FieldId, FieldMatch, Progress, RuleSet};
@@ -127,18 +127,4 @@ fn field(rules: &RuleSet, id: FieldId) -> FieldUse {
 fn is_prefix(low: u128, high: u128) -> bool {
     let free = low ^ high;
     free & free.wrapping_add(1) == 0 && low & free == 0
-}
-
-/// The rules of each mask, most first.
-pub(super) fn tuples(rules: &RuleSet) -> Vec<(Vec<u64>, usize)> {
-    let mut tuples: BTreeMap<&[u64], usize> = BTreeMap::new();
-    for index in 0..rules.len() {
-        *tuples.entry(rules.rule(index).mask()).or_default() += 1;
-    }
-    let mut tuples: Vec<_> = tuples
-        .into_iter()
-        .map(|(mask, rules)| (mask.to_vec(), rules))
-        .collect();
-    tuples.sort_by_key(|(_, rules)| std::cmp::Reverse(*rules));
-    tuples
 }

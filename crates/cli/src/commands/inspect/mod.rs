@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use classyard::{Limits, Policy};
 use classyard_workload::generate::compare::{Comparison, Summary};
 
+use crate::estimates::Shapes;
 use crate::failure::Failure;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
@@ -19,11 +20,13 @@ mod picture;
 mod report;
 mod shadows;
 
-use report::{EngineTables, InspectReport, PartReport};
+use report::{EngineEstimate, EngineTables, InspectReport, MetricRow, PartReport};
 
-/// Inspect a rule set: counts, tuples, overlaps, shadowed rules, distributions
+/// Inspect a rule set: counts, tuples, overlaps, shadowed rules, distributions, and what engines
+/// would cost
 ///
-/// Without a file it inspects the embedded example.
+/// Without a file it inspects the embedded example. What engines would cost is estimated without
+/// building them: for ordering them and for sizing, no promise.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -90,12 +93,17 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let policy = &rules.policy;
     let mut progress = talk.progress();
     let mut parts = Vec::new();
+    let shapes = Shapes::of(policy);
     let shadows = shadows::find(policy, args.seed, &mut progress);
-    for part in policy.parts() {
+    for (part, shape) in policy.parts().iter().zip(shapes.parts()) {
         let summary = summary(args, part);
-        parts.push(PartReport::new(part, &summary, args.seed, &mut progress));
+        let report = PartReport::new(part, shape, &summary, args.seed, &mut progress);
+        parts.push(report);
     }
     let mut report = InspectReport::new(&rules, parts, &shadows);
+    report.estimates = registry::all()
+        .map(|spec| EngineEstimate::new(&spec, &shapes))
+        .collect();
     if !args.no_engines {
         report.engines = tables(policy, talk)?;
     }
@@ -125,6 +133,11 @@ fn tables(policy: &Policy, talk: Talk) -> Result<Vec<EngineTables>, Failure> {
                 engine: spec.to_string(),
                 tables: built.parts().iter().map(|part| part.stats().tables).sum(),
                 bytes: built.parts().iter().map(|part| part.stats().bytes()).sum(),
+                metrics: built
+                    .parts()
+                    .iter()
+                    .flat_map(|part| MetricRow::of(part.as_ref()))
+                    .collect(),
             }),
             Err(error) => talk.warn(&format!("{spec}: {error}")),
         }

@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use classyard::{Progress, RuleSet};
+use classyard::{Classifier, EngineSpec, Metric, MetricValue, Progress, RuleSet, Shape};
 use classyard_workload::generate::compare::Summary;
 use serde::Serialize;
 
 use super::measure::{self, FieldUse, Overlaps};
 use super::shadows::{Shadow, Shadows};
 use crate::commands::explain::fields::{mask_fields, mask_words};
+use crate::estimates::{EstimateRow, Shapes};
 use crate::input::rules::LoadedRules;
 use crate::output::rule::RuleView;
 use crate::output::style::{
     BAR, BOLD, DIM, NOTABLE, action_style, bar, bytes, counted, grouped, large, paint, percent,
-    three_digits,
+    seconds, three_digits,
 };
 use crate::output::table::{Side, Table, fact, heading, remark};
 use crate::output::{Report, csv, join};
@@ -38,6 +39,7 @@ pub(super) struct InspectReport {
     actions: Vec<ActionCount>,
     shadowed: ShadowReport,
     pub(super) engines: Vec<EngineTables>,
+    pub(super) estimates: Vec<EngineEstimate>,
     pub(super) parts: Vec<PartReport>,
 }
 
@@ -77,6 +79,74 @@ pub(super) struct EngineTables {
     pub(super) engine: String,
     pub(super) tables: usize,
     pub(super) bytes: usize,
+    pub(super) metrics: Vec<MetricRow>,
+}
+
+/// A number that an engine knows about itself, in one part.
+#[derive(Serialize)]
+pub(super) struct MetricRow {
+    schema: String,
+    name: &'static str,
+    value: MetricNumber,
+    /// `B`, `ns` or nothing.
+    unit: &'static str,
+    /// The value as text.
+    #[serde(skip)]
+    text: String,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum MetricNumber {
+    Whole(usize),
+    Decimal(f64),
+    Word(&'static str),
+}
+
+impl MetricRow {
+    /// What an engine knows about itself.
+    pub(super) fn of(built: &dyn Classifier) -> Vec<MetricRow> {
+        let metrics = built.stats().metrics.into_iter();
+        let row = |metric: Metric| MetricRow {
+            schema: built.schema().name().to_owned(),
+            name: metric.name,
+            value: match metric.value {
+                MetricValue::Count(number) | MetricValue::Bytes(number) => {
+                    MetricNumber::Whole(number)
+                }
+                MetricValue::Nanoseconds(number) | MetricValue::Ratio(number) => {
+                    MetricNumber::Decimal(number)
+                }
+                MetricValue::Word(word) => MetricNumber::Word(word),
+            },
+            unit: metric.value.unit(),
+            text: match metric.value {
+                MetricValue::Bytes(count) => bytes(count),
+                other => other.to_string(),
+            },
+        };
+        metrics.map(row).collect()
+    }
+}
+
+/// What an engine would cost, or why it would refuse the rules.
+#[derive(Serialize)]
+pub(super) struct EngineEstimate {
+    engine: String,
+    estimate: Option<EstimateRow>,
+    refused: Option<String>,
+}
+
+impl EngineEstimate {
+    /// Asks an engine.
+    pub(super) fn new(spec: &EngineSpec, shapes: &Shapes) -> EngineEstimate {
+        let answer = shapes.estimate(spec);
+        EngineEstimate {
+            engine: spec.to_string(),
+            estimate: answer.as_ref().ok().copied(),
+            refused: answer.err().map(|error| error.to_string()),
+        }
+    }
 }
 
 /// The rules of one family.
@@ -133,12 +203,13 @@ impl PartReport {
     /// Measures a part.
     pub(super) fn new(
         rules: &RuleSet,
+        shape: &Shape,
         summary: &Summary,
         seed: u64,
         progress: &mut dyn Progress,
     ) -> PartReport {
         let schema = rules.schema();
-        let tuples = measure::tuples(rules);
+        let tuples = shape.tuples();
         let lengths = sorted(&summary.lengths);
         let ports = sorted(&summary.ports);
         let protocols = sorted(&summary.protocols);
@@ -156,12 +227,12 @@ impl PartReport {
             largest_tuples: tuples
                 .iter()
                 .take(ROWS)
-                .map(|(mask, rules)| TupleRow {
-                    mask: mask_words(&mask_fields(schema, mask)),
-                    rules: *rules,
+                .map(|tuple| TupleRow {
+                    mask: mask_words(&mask_fields(schema, &tuple.mask)),
+                    rules: tuple.rules,
                 })
                 .collect(),
-            tuple_sizes: tuples.iter().map(|&(_, rules)| rules).collect(),
+            tuple_sizes: tuples.iter().map(|tuple| tuple.rules).collect(),
             prefix_lengths: lengths
                 .into_iter()
                 .map(|((source, destination), share)| LengthRow {
@@ -257,6 +328,7 @@ impl InspectReport {
                 rules: found.iter().enumerate().map(row).collect(),
             },
             engines: Vec::new(),
+            estimates: Vec::new(),
             parts,
         }
     }
@@ -265,6 +337,7 @@ impl InspectReport {
 impl Report for InspectReport {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
         self.write_facts(out)?;
+        self.write_estimates(out)?;
         self.shadowed.write(out)?;
         for part in &self.parts {
             part.write(out, self.parts.len() > 1)?;
@@ -276,6 +349,21 @@ impl Report for InspectReport {
         out.row(&[&"part", &"measure", &"key", &"value"])?;
         for engine in &self.engines {
             out.row(&[&"all", &"tables", &engine.engine, &engine.tables])?;
+        }
+        for row in &self.estimates {
+            let name = &row.engine;
+            let Some(estimate) = &row.estimate else {
+                let reason = row.refused.as_deref().unwrap_or_default();
+                out.row(&[&"all", &"refused", name, &reason])?;
+                continue;
+            };
+            out.row(&[&"all", &"estimated_bytes", name, &estimate.bytes])?;
+            let seconds = &estimate.build_seconds;
+            out.row(&[&"all", &"estimated_build_seconds", name, seconds])?;
+            out.row(&[&"all", &"estimated_lookup_ns", name, &estimate.lookup_ns])?;
+            if let Some(ns) = &estimate.update_ns {
+                out.row(&[&"all", &"estimated_update_ns", name, ns])?;
+            }
         }
         out.row(&[&"all", &"rules", &"", &self.rules])?;
         out.row(&[&"all", &"shadowed", &"", &self.shadowed.shadowed])?;
@@ -339,17 +427,63 @@ impl InspectReport {
             ));
         }
         fact(out, "Shadowed", text)?;
+        let largest = self.parts.iter().max_by_key(|part| part.rules);
+        let largest = largest.map_or("", |part| part.schema.as_str());
         if !self.engines.is_empty() {
             let engines = self.engines.iter().map(|row| {
-                format!(
+                let first = format!(
                     "{:20} {:>8}   {}",
                     row.engine,
                     counted(row.tables, "table"),
                     paint(DIM, &bytes(row.bytes))
-                )
+                );
+                let metrics = row.metrics.iter().filter(|metric| metric.schema == largest);
+                let metrics = metrics.map(|metric| {
+                    let line = format!("  {}: {}", metric.name, metric.text);
+                    paint(DIM, &line)
+                });
+                join([first].into_iter().chain(metrics), "\n")
             });
             fact(out, "Engines", join(engines, "\n"))?;
         }
+        writeln!(out)
+    }
+}
+
+impl InspectReport {
+    fn write_estimates(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut table = Table::new(&[
+            ("estimate", Side::Left),
+            ("memory", Side::Right),
+            ("build", Side::Right),
+            ("lookup", Side::Right),
+            ("update", Side::Right),
+        ]);
+        for row in &self.estimates {
+            let Some(estimate) = &row.estimate else {
+                let dashes = [(); 4].map(|()| paint(DIM, "-"));
+                table.row([row.engine.clone()].into_iter().chain(dashes).collect());
+                continue;
+            };
+            let update = estimate.update_ns.map(|ns| seconds(ns * 1e-9));
+            table.row(vec![
+                row.engine.clone(),
+                bytes(estimate.bytes),
+                seconds(estimate.build_seconds),
+                seconds(estimate.lookup_ns * 1e-9),
+                update.unwrap_or_else(|| "static".to_owned()),
+            ]);
+        }
+        table.write(out)?;
+        for row in &self.estimates {
+            if let Some(reason) = &row.refused {
+                remark(out, &format!("{}: {reason}", row.engine))?;
+            }
+        }
+        remark(
+            out,
+            "estimated without building, for sizing; times are those of one core of one machine",
+        )?;
         writeln!(out)
     }
 }

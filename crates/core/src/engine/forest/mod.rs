@@ -45,6 +45,7 @@
 //! | [`update`] | inserting and removing, splitting and folding |
 //! | [`maintain`] | drift, snapshots, adopting plans |
 //! | [`index`] | the forest: all of the above together |
+//! | [`estimate`] | what a forest would cost |
 //! | [`engine`] | the forest as a classifier |
 //!
 //! `docs/forest.md` has who imports whom.
@@ -85,6 +86,7 @@ use crate::simd::Isa;
 
 mod conflicts;
 mod engine;
+mod estimate;
 mod grow;
 mod index;
 mod kernels;
@@ -138,6 +140,7 @@ pub(super) const ENGINE: Engine = Engine {
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
     build: build_dynamic::<engine::AnyWidth>,
+    estimate: estimate::estimate,
 };
 
 /// Why this processor cannot run instructions of that name, if so.

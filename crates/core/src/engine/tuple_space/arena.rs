@@ -325,4 +325,13 @@ impl<const W: usize> Arena<W> {
     pub(super) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry<W>>() + self.highs.capacity() * size_of::<u64>()
     }
+
+    /// Bytes that an arena holds for which so many rules were reserved.
+    pub(super) fn bytes_for(schema: &Schema, rules: usize) -> usize {
+        let wide = match schema.high_words() {
+            0 | 1 => 0,
+            words => words * size_of::<u64>(),
+        };
+        rules * (size_of::<Entry<W>>() + wide)
+    }
 }

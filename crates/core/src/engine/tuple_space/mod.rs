@@ -55,11 +55,13 @@ use crate::sort::sort_by_key;
 
 mod arena;
 mod engine;
+mod estimate;
 mod lookup;
 mod slots;
 
 pub(super) use arena::EntryIndex;
 pub(super) use engine::{Placement, TupleEngine, place_one_by_one};
+pub(super) use estimate::{Placing, SpaceEstimate, TableEstimate, most_keys};
 
 use arena::{Arena, Entry};
 use slots::{Slots, Tag};

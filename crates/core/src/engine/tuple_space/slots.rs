@@ -189,4 +189,10 @@ impl Slots {
     pub(super) fn bytes(&self) -> usize {
         self.slots.capacity() * size_of::<Slot>()
     }
+
+    /// Bytes that an index of so many buckets holds.
+    pub(super) fn bytes_for(buckets: usize) -> usize {
+        let slots = (buckets * 8).div_ceil(5).next_power_of_two();
+        slots.max(SMALLEST) * size_of::<Slot>()
+    }
 }

@@ -85,7 +85,7 @@ use crate::engine::tuple_space::{
     EntryIndex, Form, Mark, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
     place_one_by_one,
 };
-use crate::engine::{Engine, EngineOption, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::memory::{Memory, bytes_of};
 use crate::monitor::Monitor;
@@ -94,6 +94,7 @@ use crate::schema::{FieldId, MatchKind, Schema};
 use crate::seed::{Seed, splitmix};
 
 mod background;
+mod estimate;
 mod offline;
 mod selection;
 
@@ -149,6 +150,7 @@ pub(super) const ONLINE: Engine = Engine {
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
     build: build_dynamic::<AnyWidth>,
+    estimate: estimate::estimate,
 };
 
 /// The registry entry of the offline form.
@@ -161,6 +163,7 @@ pub(super) const OFFLINE: Engine = Engine {
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
     build: build_dynamic::<AnyWidth>,
+    estimate: estimate::estimate,
 };
 
 /// The registry entry of the form that runs in VPP.
@@ -173,6 +176,7 @@ pub(super) const VPP: Engine = Engine {
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
     build: build_dynamic::<AnyWidth>,
+    estimate: estimate::estimate,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -220,6 +224,22 @@ struct Settings {
     seed: Seed,
 }
 
+impl Settings {
+    /// What a specification says.
+    fn of(spec: &EngineSpec) -> Settings {
+        let options = spec.options();
+        let rebuild = options.whole("rebuild");
+        Settings {
+            variant: Variant::named(spec.engine().name),
+            limit: options.whole("c"),
+            offline_limit: options.whole("offline-c"),
+            order: options.choice("order"),
+            rebuild_after: (rebuild > 0).then_some(rebuild),
+            seed: options.seed("seed"),
+        }
+    }
+}
+
 struct TupleMerge {
     settings: Settings,
     schema: Arc<Schema>,
@@ -234,26 +254,14 @@ struct TupleMerge {
 
 impl<const W: usize> Placement<W> for TupleMerge {
     fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self) {
-        let options = request.spec.options();
-        let rebuild = options.whole("rebuild");
-        let settings = Settings {
-            variant: Variant::named(request.spec.engine().name),
-            limit: options.whole("c"),
-            offline_limit: options.whole("offline-c"),
-            order: options.choice("order"),
-            rebuild_after: (rebuild > 0).then_some(rebuild),
-            seed: options.seed("seed"),
-        };
-        let (form, relaxation) = match settings.variant {
-            Variant::Online | Variant::Offline => (Form::Private, Relaxation::Paper),
-            Variant::Vpp => (Form::Shared, Relaxation::Vpp),
-        };
+        let settings = Settings::of(request.spec);
         let schema = request.schema();
+        let (form, selection) = TupleMerge::form(&settings, schema);
         let space = TupleSpace::new(schema, form, settings.seed);
         let placement = TupleMerge {
             settings,
             schema: Arc::clone(schema),
-            selection: Selection::new(schema, relaxation),
+            selection,
             changes: 0,
             installing: Installing::default(),
             fitted: background::cost(&space),
@@ -351,6 +359,15 @@ impl<const W: usize> Placement<W> for TupleMerge {
 }
 
 impl TupleMerge {
+    /// What tables and their masks are like.
+    fn form(settings: &Settings, schema: &Schema) -> (Form, Selection) {
+        let (form, relaxation) = match settings.variant {
+            Variant::Online | Variant::Offline => (Form::Private, Relaxation::Paper),
+            Variant::Vpp => (Form::Shared, Relaxation::Vpp),
+        };
+        (form, Selection::new(schema, relaxation))
+    }
+
     /// Makes room for a rule whose chain in a table is full ([TM19] §III.C.3).
     fn split<const W: usize>(
         &self,

@@ -39,6 +39,7 @@
 //! | [`chain`] | the order of tables, tables that come and go |
 //! | [`bounds`] | makes bounds exact again |
 //! | [`rules`] | rules that come and go, chains that are taken apart |
+//! | [`sizes`] | what a structure would hold |
 //!
 //! # Cost
 //! Inserting or removing a rule: a hash, an entry of `places`, a copy of a run,
@@ -69,6 +70,7 @@ mod masks;
 mod places;
 mod rules;
 mod runs;
+mod sizes;
 mod table;
 mod tables;
 

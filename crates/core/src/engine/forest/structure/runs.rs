@@ -44,6 +44,7 @@ use super::bits::Bits;
 use super::columns;
 use super::free_lists::{FreeLists, NONE};
 use crate::engine::forest::slot::{MAX_RUN, Run};
+use crate::memory::grown;
 
 /// Units that one change appends at most, and as many to spare: a run that is
 /// split is copied, with one more rule, and small nested tables are folded.
@@ -152,6 +153,12 @@ impl Runs {
     /// Bytes held.
     pub(super) fn bytes(&self) -> usize {
         self.array.bytes() + self.index_bytes()
+    }
+
+    /// Bytes held for so many rules of so many columns, right after a build.
+    pub(super) fn bytes_for(columns: usize, rules: usize) -> usize {
+        let bits = 3 * grown(rules.div_ceil(64)) * size_of::<u64>();
+        rules * columns * size_of::<u64>() + bits + FreeLists::new().bytes()
     }
 
     /// The ranks of a run's rules.

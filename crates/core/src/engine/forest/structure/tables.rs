@@ -6,6 +6,7 @@ use std::ops::{Index, IndexMut};
 
 use super::table::Table;
 use crate::engine::forest::slot::TableNumber;
+use crate::memory::grown;
 
 /// Tables in one piece of memory. There are no more than these to spare, and
 /// with thousands of nested tables, megabytes of them, no update waits until all
@@ -108,6 +109,18 @@ impl<const W: usize> Tables<W> {
         room * size_of::<Table<W>>()
             + self.chunks.capacity() * size_of::<Vec<Table<W>>>()
             + self.free.capacity() * size_of::<usize>()
+    }
+}
+
+impl<const W: usize> Tables<W> {
+    /// Bytes of an array that grew to so many tables.
+    pub(super) fn bytes_for(tables: usize) -> usize {
+        let room = match tables {
+            0 => 0,
+            1..=CHUNK => tables.next_power_of_two().max(FEW),
+            _ => tables.next_multiple_of(CHUNK),
+        };
+        room * size_of::<Table<W>>() + grown(tables.div_ceil(CHUNK)) * size_of::<Vec<Table<W>>>()
     }
 }
 

@@ -1,0 +1,231 @@
+//! What a forest would cost, from tuples instead of rules.
+//!
+//! ```text
+//! for tuple, the commonest first:
+//!     join the table whose mask keeps most bits in common with it, if these
+//!     are enough to tell the rules apart; or make one
+//! ```
+//! Enough are some more bits than the buckets need, since bits of rules are no
+//! random numbers. Learning finds better masks than that; probes are counted
+//! with a discount for it, which was fitted as the prices were.
+
+#![allow(clippy::cast_precision_loss)] // estimates
+
+use super::settings::NAME;
+use super::structure::Structure;
+use crate::engine::EngineSpec;
+use crate::engine::adapter::at_width;
+use crate::error::BuildError;
+use crate::estimate::{
+    Estimate, Shape, Tuple, dependent_line_ns, nanoseconds, prefetched_line_ns, whole,
+};
+
+/// Tuples that are looked at: the commonest. The others join the tables of
+/// these.
+const LOOKED_AT: usize = 1024;
+
+/// The bits that a mask has for each bit that random values would need.
+const BITS: f64 = 1.5;
+
+/// Rules of a bucket, against the mean that learning aims at.
+const BUCKET: f64 = 0.75;
+
+/// The part of the tables with better rules that a lookup probes.
+const PROBED: f64 = 0.35;
+
+// Prices in nanoseconds; what they were fitted to: see `crate::estimate`.
+/// A lookup, whatever it probes.
+const LOOKUP_NS: f64 = 4.5;
+/// Hashing a key and reading a slot, and for each word of the key.
+const PROBE_NS: f64 = 2.0;
+const PROBE_WORD_NS: f64 = 0.5;
+/// Comparing with a run, and for each column and rule.
+const COMPARE_NS: f64 = 2.0;
+const COLUMN_NS: f64 = 0.15;
+/// Going to nested tables.
+const NESTED_NS: f64 = 90.0;
+/// An update, without fetching what it writes, and for each word of the row.
+const UPDATE_NS: f64 = 170.0;
+const UPDATE_WORD_NS: f64 = 5.0;
+/// Lines that an update fetches, one after the other: of rows and ids, of slots.
+const FETCHED: [f64; 2] = [10.0, 2.0];
+/// Learning: once, and for each tuple, each less for fewer rules than those; for
+/// all tuples at most; dealing a rule out.
+const LEARN_NS: f64 = 4.5e6;
+const LEARN_TUPLE_NS: f64 = 3.0e4;
+const LEARN_FEW: [f64; 2] = [500.0, 5000.0];
+const LEARN_MOST_NS: f64 = 3.0e7;
+const DEAL_NS: f64 = 200.0;
+
+/// A table of the root.
+struct Table {
+    mask: Vec<u64>,
+    rules: f64,
+    keys: f64,
+    best: f64,
+}
+
+impl Table {
+    fn new(tuple: &Tuple) -> Table {
+        Table {
+            mask: tuple.mask.to_vec(),
+            rules: tuple.rules as f64,
+            keys: tuple.keys as f64,
+            best: tuple.best,
+        }
+    }
+
+    fn add(&mut self, tuple: &Tuple) {
+        self.rules += tuple.rules as f64;
+        self.keys += tuple.keys as f64;
+        self.best = self.best.min(tuple.best);
+    }
+
+    /// Slots that hold anything: no more than the mask has values.
+    fn buckets(&self, target: f64) -> f64 {
+        let wanted = (self.rules / (target * BUCKET)).min(self.keys).max(1.0);
+        wanted.min(f64::from(common(&self.mask, &self.mask)).exp2())
+    }
+}
+
+/// The bits that two masks have in common.
+fn common(a: &[u64], b: &[u64]) -> u32 {
+    a.iter().zip(b).map(|(a, b)| (a & b).count_ones()).sum()
+}
+
+/// The tables of the root, as far as they are worth one.
+fn tables(shape: &Shape, target: f64) -> Vec<Table> {
+    let (looked_at, others) = shape.tuples().split_at(shape.tuples().len().min(LOOKED_AT));
+    let mut tables: Vec<Table> = Vec::new();
+    for tuple in looked_at {
+        let enough = |table: &Table| {
+            let rules = table.rules + tuple.rules as f64;
+            let needed = (rules / target).max(1.0).log2() * BITS;
+            f64::from(common(&table.mask, &tuple.mask)) >= needed
+        };
+        let fitting = tables.iter_mut().filter(|table| enough(table));
+        match fitting.max_by_key(|table| common(&table.mask, &tuple.mask)) {
+            Some(table) => {
+                for (bits, other) in table.mask.iter_mut().zip(&tuple.mask) {
+                    *bits &= other;
+                }
+                table.add(tuple);
+            }
+            None => tables.push(Table::new(tuple)),
+        }
+    }
+    if let Some(largest) = tables.first_mut() {
+        others.iter().for_each(|tuple| largest.add(tuple));
+    }
+    tables
+}
+
+/// For [`Engine::estimate`](crate::engine::Engine::estimate).
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    at_width!(shape.schema(), at(spec, shape))
+}
+
+fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    let (schema, rules) = (shape.schema(), shape.rules());
+    let capacity = Structure::<W>::capacity_for(schema);
+    if rules > capacity {
+        return Err(BuildError::EngineFull {
+            engine: NAME.to_owned(),
+            rules,
+            limit: capacity,
+        });
+    }
+    let options = spec.options();
+    let (target, most) = (options.whole("bucket") as f64, options.whole("most") as f64);
+    let tables = tables(shape, target);
+    let all = (rules as f64).max(1.0);
+
+    let (mut slots, mut count) = (0, 0);
+    let (mut probes, mut compares, mut nested) = (0.0, 0.0, 0.0);
+    for table in &tables {
+        let buckets = table.buckets(target);
+        slots += whole(buckets.ceil()).next_power_of_two();
+        count += 1;
+        let run = table.rules / buckets;
+        let own = table.rules / all;
+        probes += own + PROBED * (1.0 - table.best - own).max(0.0);
+        if run > most {
+            // Tables for each bucket, of as many slots as it has keys.
+            nested += own;
+            count += whole(buckets);
+            slots += whole(table.rules / target);
+            compares += own * target;
+        } else {
+            compares += own * run;
+        }
+    }
+    let rows = Structure::<W>::rule_bytes_for(schema, rules, shape.id_groups());
+    let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
+
+    let columns = Structure::<W>::columns_for(schema) as f64;
+    let slot_line = prefetched_line_ns(slots * size_of::<u64>());
+    let run_lines = (compares * columns * 8.0 / 64.0).max(1.0);
+    let lookup_ns = LOOKUP_NS
+        + probes * (PROBE_NS + PROBE_WORD_NS * W as f64 + slot_line)
+        + COMPARE_NS
+        + compares * columns * COLUMN_NS
+        + run_lines * prefetched_line_ns(rows)
+        + nested * NESTED_NS;
+
+    let few = (all / LEARN_FEW[0]).min(1.0);
+    let some = (all / LEARN_FEW[1]).min(1.0);
+    let kinds = LEARN_TUPLE_NS * shape.tuples().len() as f64;
+    let learning = LEARN_NS * few + (kinds * some).min(LEARN_MOST_NS);
+    let update_ns = UPDATE_NS
+        + UPDATE_WORD_NS * columns
+        + FETCHED[0] * dependent_line_ns(rows)
+        + FETCHED[1] * dependent_line_ns(slots * size_of::<u64>())
+        + nested * NESTED_NS;
+    Ok(Estimate {
+        bytes,
+        build: nanoseconds(learning + DEAL_NS * all),
+        lookup_ns,
+        update_ns: Some(update_ns),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::schema::Schema;
+
+    fn shape(tuples: &[([u32; 5], usize)]) -> Shape {
+        let schema = Schema::ipv4_5tuple();
+        let tuples = tuples.iter();
+        let tuples = tuples.map(|(lengths, rules)| Tuple::of_lengths(&schema, lengths, *rules));
+        Shape::new(&schema, tuples.collect())
+    }
+
+    #[test]
+    fn tuples_share_a_table_while_enough_bits_are_left() {
+        let alike = shape(&[([32, 32, 0, 0, 8], 5000), ([32, 24, 0, 16, 0], 4000)]);
+        let [both] = &tables(&alike, 2.0)[..] else {
+            panic!("more than one table");
+        };
+        assert_eq!(common(&both.mask, &both.mask), 32 + 24);
+        let apart = shape(&[([32, 0, 0, 0, 8], 5000), ([0, 32, 0, 0, 8], 4000)]);
+        assert_eq!(tables(&apart, 2.0).len(), 2);
+        // Eight bits are enough for a few.
+        let few = shape(&[([32, 0, 0, 0, 8], 20), ([0, 32, 0, 0, 8], 20)]);
+        assert_eq!(tables(&few, 2.0).len(), 1);
+    }
+
+    #[test]
+    fn rules_that_nothing_tells_apart_are_slow() {
+        let spec = EngineSpec::named("forest").unwrap();
+        let [exact, wild] = [[32, 32, 16, 16, 8], [0, 0, 0, 0, 8]].map(|lengths| {
+            let shape = shape(&[(lengths, 10_000)]);
+            spec.estimate(&shape, &Limits::default()).unwrap()
+        });
+        assert!(
+            wild.lookup_ns > 2.0 * exact.lookup_ns,
+            "{wild:?}, {exact:?}"
+        );
+    }
+}

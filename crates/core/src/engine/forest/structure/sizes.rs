@@ -1,0 +1,33 @@
+//! What a structure would hold, before there is one.
+
+use std::sync::Arc;
+
+use super::Structure;
+use super::places::Places;
+use super::runs::Runs;
+use super::tables::Tables;
+use crate::engine::forest::rows::RowShape;
+use crate::schema::Schema;
+
+impl<const W: usize> Structure<W> {
+    /// The most rules of a schema for which there is always room.
+    pub(crate) fn capacity_for(schema: &Arc<Schema>) -> usize {
+        Runs::new(Structure::<W>::columns_for(schema), false).capacity()
+    }
+
+    /// The columns of a schema's rules.
+    pub(crate) fn columns_for(schema: &Arc<Schema>) -> usize {
+        RowShape::new(schema).columns()
+    }
+
+    /// Bytes of so many rules, whose ids are in so many groups, without tables.
+    pub(crate) fn rule_bytes_for(schema: &Arc<Schema>, rules: usize, id_groups: usize) -> usize {
+        let columns = Structure::<W>::columns_for(schema);
+        Runs::bytes_for(columns, rules) + Places::bytes_for(rules, id_groups)
+    }
+
+    /// Bytes of so many tables that have so many slots together.
+    pub(crate) fn table_bytes_for(tables: usize, slots: usize) -> usize {
+        Tables::<W>::bytes_for(tables) + slots * size_of::<u64>()
+    }
+}

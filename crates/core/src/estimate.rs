@@ -1,0 +1,474 @@
+//! What an engine would cost, before it is built.
+//!
+//! # Idea
+//! A [`Shape`] is what estimates need to know of a rule set: its schema, and for
+//! each tuple (distinct mask) how many rules have it, how many different values
+//! they have under it, and how good the best of them is. It is measured from
+//! rules, or made up for rules that do not exist yet, and scaled to other
+//! numbers of rules. [`EngineSpec::estimate`] asks an engine what it would make
+//! of rules of that shape: an [`Estimate`], or the error that building would
+//! give.
+//!
+//! ```
+//! use classyard::*;
+//! use classyard::estimate::{Shape, Tuple};
+//!
+//! let schema = Schema::ipv4_5tuple();
+//! // A table of a million pairs of hosts, of which there is no rule yet.
+//! let pairs = Tuple::of_lengths(&schema, &[32, 32, 0, 0, 0], 1_000_000);
+//! let shape = Shape::new(&schema, vec![pairs]);
+//! let forest = EngineSpec::parse("forest")?;
+//! let estimate = forest.estimate(&shape, &Limits::default())?;
+//! assert!(estimate.bytes > 40_000_000 && estimate.bytes < 200_000_000);
+//!
+//! let small = Limits { bytes: 10_000_000, ..Limits::default() };
+//! let error = forest.estimate(&shape, &small).unwrap_err();
+//! assert!(matches!(error, BuildError::TooManyBytes { .. }));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What an estimate is worth
+//! **Bytes** are computed from the sizes of the engine's structures and from
+//! their rules of growth. What is not known without the rules is how many keys
+//! a merged table has; a test holds the bytes of all engines to within a factor
+//! of 1.5 of those of the built classifier.
+//!
+//! **Times** are sums of a few prices, fitted to measurements on one machine: a
+//! virtual one with an AMD EPYC of family 26 (Zen 5: `AMD EPYC`, 2.6 GHz), one
+//! core, headers drawn as ClassBench does, rules of the built-in profiles at 1k
+//! to 64k (November 2026). They are for ordering engines and for sizing, not
+//! promises: other machines, rules and traffic differ, by a factor of two and
+//! more. `bench/README.md` has the command that compares them with measured
+//! times, and what it found.
+//!
+//! [`EngineSpec::estimate`]: crate::engine::EngineSpec::estimate
+
+#![allow(clippy::cast_precision_loss)] // estimates
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hashbrown::HashMap;
+
+pub use crate::memory::{grown, map_bytes};
+use crate::ruleset::RuleSet;
+use crate::schema::{Field, Schema, prefix_mask};
+use crate::seed::{MapState, splitmix};
+
+/// What an engine would cost over a rule set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// Bytes held after building, rules included, as
+    /// [`Stats::bytes`](crate::classifier::Stats::bytes) counts them.
+    pub bytes: usize,
+    /// CPU time of building, with one core.
+    pub build: Duration,
+    /// Nanoseconds for a header, in the mean, looked up in batches of
+    /// [`BATCH`](crate::classifier::BATCH) with one core.
+    pub lookup_ns: f64,
+    /// Nanoseconds for a rule inserted or removed, in the mean; `None` for an
+    /// engine that takes no updates.
+    pub update_ns: Option<f64>,
+}
+
+/// The rules of one mask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuple {
+    /// The bits that the rules look at, in the words of a key. Of a range these
+    /// are the leading bits that all of its values share.
+    pub mask: Box<[u64]>,
+    /// How many rules have the mask.
+    pub rules: usize,
+    /// How many different values they have under it; at most `rules`.
+    pub keys: usize,
+    /// The share of all rules, 0 to 1, that are better than the best of these.
+    pub best: f64,
+}
+
+impl Tuple {
+    /// Rules of a mask, whose values all differ and which are among the others
+    /// at random as far as priorities go.
+    #[must_use]
+    pub fn new(mask: &[u64], rules: usize) -> Tuple {
+        Tuple {
+            mask: mask.into(),
+            rules,
+            keys: rules,
+            best: 1.0 / (rules + 1) as f64,
+        }
+    }
+
+    /// The same for rules that look at so many leading bits of each field.
+    ///
+    /// # Panics
+    /// When there is not one length for each field, or a length is greater than
+    /// its field's width.
+    #[must_use]
+    pub fn of_lengths(schema: &Schema, lengths: &[u32], rules: usize) -> Tuple {
+        assert_eq!(
+            lengths.len(),
+            schema.fields().len(),
+            "one length for each field"
+        );
+        let mut mask = vec![0; schema.key_words()];
+        for (id, &length) in schema.field_ids().zip(lengths) {
+            let width = schema.field(id).width();
+            assert!(length <= width, "a length of {length} in {width} bits");
+            let bits = prefix_mask(width, length);
+            schema.placement(id).set(&mut mask, bits);
+        }
+        Tuple::new(&mask, rules)
+    }
+}
+
+/// What a rule set looks like, as far as estimates need to know.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    schema: Arc<Schema>,
+    rules: usize,
+    /// Groups of [`ID_GROUP`] consecutive ids that have any rule.
+    id_groups: usize,
+    /// Most rules first.
+    tuples: Vec<Tuple>,
+}
+
+/// Ids that stand together in an engine's map of ids.
+const ID_GROUP: usize = 16;
+
+/// Ranks that stand for all, to say how good a tuple's best rule is.
+const RANKS: usize = 4096;
+
+impl Shape {
+    /// The shape of rules that need not exist. Tuples without rules are left
+    /// out. Ids are taken to be 0, 1, 2, ….
+    ///
+    /// # Panics
+    /// When a mask does not have as many words as the schema's keys.
+    #[must_use]
+    pub fn new(schema: &Arc<Schema>, mut tuples: Vec<Tuple>) -> Shape {
+        tuples.retain(|tuple| tuple.rules > 0);
+        for tuple in &mut tuples {
+            let words = schema.key_words();
+            assert_eq!(tuple.mask.len(), words, "a mask of {words} words");
+            tuple.keys = tuple.keys.clamp(1, tuple.rules);
+        }
+        tuples.sort_by(|a, b| (b.rules, &a.mask).cmp(&(a.rules, &b.mask)));
+        let rules = tuples.iter().map(|tuple| tuple.rules).sum::<usize>();
+        Shape {
+            schema: Arc::clone(schema),
+            rules,
+            id_groups: rules.div_ceil(ID_GROUP),
+            tuples,
+        }
+    }
+
+    /// Measures a rule set. Different values are counted by hash in a bitmap of
+    /// eight to sixteen bits a rule, so up to 6% of them are missed; ranks are
+    /// compared with a sample.
+    ///
+    /// Takes 0.05 to 0.1 µs a rule, and besides the bitmap as much memory as the
+    /// distinct masks.
+    #[must_use]
+    pub fn of(rules: &RuleSet) -> Shape {
+        let step = rules.len().div_ceil(RANKS).max(1);
+        let sampled = (0..rules.len()).step_by(step);
+        let mut ranks: Vec<u64> = sampled.map(|at| rules.rule(at).winner().rank()).collect();
+        ranks.sort_unstable();
+
+        let mut numbers: HashMap<&[u64], usize, MapState> = HashMap::default();
+        let mut tuples: Vec<Tuple> = Vec::new();
+        let mut best_ranks = Vec::new();
+        let mut keys = Seen::room_for(rules.len());
+        let mut groups = Seen::room_for(rules.len());
+        let mut id_groups = 0;
+        for rule in rules.iter() {
+            let rank = rule.winner().rank();
+            let number = *numbers.entry(rule.mask()).or_insert_with(|| {
+                tuples.push(Tuple {
+                    mask: rule.mask().into(),
+                    rules: 0,
+                    keys: 0,
+                    best: 0.0,
+                });
+                best_ranks.push(u64::MAX);
+                tuples.len() - 1
+            });
+            let tuple = &mut tuples[number];
+            tuple.rules += 1;
+            let masked = rule.value().iter().zip(rule.mask());
+            let masked = masked.map(|(value, mask)| value & mask);
+            tuple.keys += usize::from(keys.is_new(number as u64, masked));
+            best_ranks[number] = best_ranks[number].min(rank);
+            let group = (rule.id().index() / ID_GROUP) as u64;
+            id_groups += usize::from(groups.is_new(group, std::iter::empty()));
+        }
+        for (tuple, best) in tuples.iter_mut().zip(best_ranks) {
+            let better = ranks.partition_point(|&rank| rank < best);
+            tuple.best = better as f64 / ranks.len() as f64;
+        }
+        Shape {
+            id_groups,
+            ..Shape::new(rules.schema(), tuples)
+        }
+    }
+
+    /// The same with another number of rules: each tuple keeps its share of
+    /// them, so rare ones may go. A shape without rules gets ones that are exact
+    /// in every field.
+    #[must_use]
+    pub fn with_rules(&self, rules: usize) -> Shape {
+        if self.rules == 0 {
+            let widths = self.schema.fields().iter().map(Field::width);
+            let widths: Vec<u32> = widths.collect();
+            let exact = Tuple::of_lengths(&self.schema, &widths, rules);
+            return Shape::new(&self.schema, vec![exact]);
+        }
+        let share = |part: usize| {
+            let scaled = part as u128 * rules as u128 / self.rules as u128;
+            usize::try_from(scaled).expect("at most all rules")
+        };
+        let mut before = 0;
+        let tuples = self.tuples.iter().map(|tuple| {
+            let from = share(before);
+            before += tuple.rules;
+            let count = share(before) - from;
+            let keys = count as f64 * tuple.keys as f64 / tuple.rules as f64;
+            Tuple {
+                rules: count,
+                keys: whole(keys.ceil()),
+                ..tuple.clone()
+            }
+        });
+        let shape = Shape::new(&self.schema, tuples.collect());
+        let spread = self.id_groups as f64 / self.rules as f64;
+        Shape {
+            id_groups: whole((spread * rules as f64).ceil()).min(rules),
+            ..shape
+        }
+    }
+
+    /// The schema of the rules.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The number of rules.
+    #[must_use]
+    pub fn rules(&self) -> usize {
+        self.rules
+    }
+
+    /// The tuples, those with most rules first.
+    #[must_use]
+    pub fn tuples(&self) -> &[Tuple] {
+        &self.tuples
+    }
+
+    /// How many groups of sixteen consecutive ids, the first of which is a
+    /// multiple of sixteen, have any rule.
+    #[must_use]
+    pub fn id_groups(&self) -> usize {
+        self.id_groups
+    }
+}
+
+/// Which values were there before: a bit for each hash.
+struct Seen {
+    bits: Vec<u64>,
+}
+
+impl Seen {
+    fn room_for(values: usize) -> Seen {
+        let words = (values / 8).next_power_of_two();
+        Seen {
+            bits: vec![0; words],
+        }
+    }
+
+    /// Whether words were not there yet.
+    fn is_new(&mut self, first: u64, words: impl Iterator<Item = u64>) -> bool {
+        let mut state = first;
+        let mut hash = splitmix(&mut state);
+        for word in words {
+            state ^= word;
+            hash = splitmix(&mut state) ^ hash.rotate_left(5);
+        }
+        let last = self.bits.len() - 1;
+        let word = &mut self.bits[whole_bits(hash >> 6) & last];
+        let bit = 1 << (hash & 63);
+        let new = *word & bit == 0;
+        *word |= bit;
+        new
+    }
+}
+
+/// As many of the lower bits as an index has.
+#[allow(clippy::cast_possible_truncation)]
+fn whole_bits(hash: u64) -> usize {
+    hash as usize
+}
+
+/// A count from an estimate.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // counts
+#[must_use]
+pub fn whole(count: f64) -> usize {
+    count.max(0.0) as usize
+}
+
+/// A time from an estimate in nanoseconds; at least one.
+#[must_use]
+pub fn nanoseconds(ns: f64) -> Duration {
+    Duration::from_secs_f64(ns.clamp(1.0, 1e18) / 1e9)
+}
+
+/// What reading a cache line takes, in nanoseconds, when it was prefetched and
+/// lies anywhere in so many bytes that are in use: a step for each cache.
+#[must_use]
+pub fn prefetched_line_ns(bytes: usize) -> f64 {
+    interpolate(
+        &[
+            (32e3, 0.5),
+            (1e6, 2.0),
+            (16e6, 8.0),
+            (64e6, 9.0),
+            (256e6, 12.0),
+        ],
+        bytes,
+    )
+}
+
+/// The same when nothing said early where it would be.
+#[must_use]
+pub fn dependent_line_ns(bytes: usize) -> f64 {
+    interpolate(
+        &[
+            (32e3, 2.0),
+            (1e6, 9.0),
+            (4e6, 25.0),
+            (16e6, 110.0),
+            (256e6, 140.0),
+        ],
+        bytes,
+    )
+}
+
+/// Between points of `(bytes, ns)`, along the logarithm of bytes.
+fn interpolate(points: &[(f64, f64)], bytes: usize) -> f64 {
+    let bytes = (bytes as f64).max(1.0);
+    let (first, last) = (points[0], points[points.len() - 1]);
+    let mut below = first;
+    for &above in points {
+        if bytes <= above.0 {
+            if above.0 <= first.0 {
+                return first.1;
+            }
+            let way = (bytes / below.0).ln() / (above.0 / below.0).ln();
+            return below.1 + way * (above.1 - below.1);
+        }
+        below = above;
+    }
+    last.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::{ActionId, FieldMatch, Priority, RuleId};
+
+    fn host(value: u128) -> FieldMatch {
+        FieldMatch::Exact(value)
+    }
+
+    /// Sixty pairs of hosts, of which twenty are there twice, and the world.
+    fn rules() -> RuleSet {
+        let schema = Schema::ipv4_5tuple();
+        let mut rules = RuleSet::new(&schema);
+        let mut add = |id: u32, fields: [FieldMatch; 5]| {
+            let priority = Priority(1000 - id);
+            rules
+                .add(RuleId::new(id).unwrap(), priority, ActionId(0), &fields)
+                .unwrap();
+        };
+        let any = FieldMatch::Any;
+        for number in 0..60_u32 {
+            let pair = u128::from(number % 40);
+            add(number, [host(pair), host(pair), any, any, any]);
+        }
+        add(990, [any; 5]);
+        rules
+    }
+
+    #[test]
+    fn rules_are_measured() {
+        let shape = Shape::of(&rules());
+        assert_eq!(shape.rules(), 61);
+        let [pairs, world] = shape.tuples() else {
+            panic!("{:?}", shape.tuples());
+        };
+        assert_eq!((pairs.rules, world.rules, world.keys), (60, 1, 1));
+        assert!((36..=40).contains(&pairs.keys), "{} keys", pairs.keys);
+        assert_eq!(pairs.best, 0.0);
+        assert!((world.best - 60.0 / 61.0).abs() < 1e-9);
+        assert_eq!(shape.id_groups(), 5);
+        let lengths = Tuple::of_lengths(shape.schema(), &[32, 32, 0, 0, 0], 1);
+        assert_eq!(pairs.mask, lengths.mask);
+    }
+
+    #[test]
+    fn shapes_are_scaled() {
+        let shape = Shape::of(&rules());
+        for count in [0, 1, 2, 61, 1000, 1_000_000] {
+            let scaled = shape.with_rules(count);
+            assert_eq!(scaled.rules(), count);
+            let sum: usize = scaled.tuples().iter().map(|tuple| tuple.rules).sum();
+            assert_eq!(sum, count);
+            assert!(
+                scaled
+                    .tuples()
+                    .iter()
+                    .all(|tuple| tuple.keys <= tuple.rules)
+            );
+            assert!(scaled.id_groups() <= count);
+        }
+        let same = shape.with_rules(61);
+        assert_eq!(same.tuples(), shape.tuples());
+        let million = shape.with_rules(1_000_000);
+        assert!(million.tuples()[0].rules > 900_000);
+        let none = Shape::of(&RuleSet::new(&Schema::openflow15()));
+        assert_eq!(none.rules(), 0);
+        let some = none.with_rules(10);
+        assert_eq!((some.rules(), some.tuples().len()), (10, 1));
+    }
+
+    #[test]
+    fn tuples_without_rules_are_left_out() {
+        let schema = Schema::ipv4_5tuple();
+        let tuple = |length, rules| Tuple::of_lengths(&schema, &[length, 0, 0, 0, 0], rules);
+        let shape = Shape::new(&schema, vec![tuple(8, 0), tuple(16, 3), tuple(24, 5)]);
+        let rules: Vec<usize> = shape.tuples().iter().map(|tuple| tuple.rules).collect();
+        assert_eq!(rules, [5, 3]);
+    }
+
+    #[test]
+    fn values_are_counted() {
+        for count in [10_u64, 1000, 100_000] {
+            let mut seen = Seen::room_for(whole(count as f64));
+            let numbers = (0..count).chain(0..count);
+            let new = numbers.filter(|&n| seen.is_new(7, [n, n << 40].into_iter()));
+            let found = new.count() as f64 / count as f64;
+            assert!((0.9..=1.0).contains(&found), "{found} of {count}");
+        }
+    }
+
+    #[test]
+    fn larger_memory_is_slower() {
+        for price in [prefetched_line_ns, dependent_line_ns] {
+            let sizes = (0..40).map(|power| price(1 << power));
+            assert!(sizes.clone().zip(sizes.skip(1)).all(|(a, b)| a <= b));
+            assert_eq!(price(0), price(1000));
+        }
+        assert!((prefetched_line_ns(1_000_000) - 2.0).abs() < 1e-9);
+        assert!(dependent_line_ns(100_000_000) > 4.0 * prefetched_line_ns(100_000_000));
+    }
+}
