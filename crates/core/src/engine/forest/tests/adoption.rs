@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::learn::Cost;
 use super::super::maintain::{PlannedTable, RootPlan};
-use super::super::structure::Role;
+use super::super::structure::{Role, Table};
 use super::forest;
 use crate::monitor::unwatched;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
@@ -97,7 +97,7 @@ fn tables_follow_the_number_of_rules() {
     let by_id: Vec<RuleRef<'_>> = rules.iter().collect();
     let slots = |forest: &super::Forest<2>| -> usize {
         let tables = forest.structure().root_tables();
-        tables.map(|table| table.slot_count()).sum()
+        tables.map(Table::slot_count).sum()
     };
     let mut forest = forest(32, 5);
     unwatched(|monitor| forest.fill(by_id.iter().copied(), monitor));
