@@ -30,6 +30,7 @@ use super::counters::Counters;
 use super::headers::Headers;
 use super::prices::{Cost, Prices};
 use super::sample::Sample;
+use crate::engine::forest::outline::lacks;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
@@ -38,6 +39,10 @@ use crate::seed::splitmix;
 /// What a plan costs before any rule is looked at, for each of its tables, in
 /// rules that are looked at: with few rules that is most of the time.
 const DEALING: usize = 64;
+
+/// Masks of up to this many words are compared whole; of wider ones only the
+/// words that have bits.
+const NARROW: usize = 2;
 
 /// A table of the plan at hand.
 #[derive(Clone, Copy, Debug)]
@@ -177,19 +182,25 @@ impl<'a, const W: usize> Model<'a, W> {
         self.homes.clear();
         self.parts.clear();
         self.ends.clear();
-        for mask in masks {
-            let parts = mask.iter().copied().enumerate();
-            self.parts.extend(parts.filter(|(_, bits)| *bits != 0));
-            self.ends.push(self.parts.len());
+        if W > NARROW {
+            for mask in masks {
+                let parts = mask.iter().copied().enumerate();
+                self.parts.extend(parts.filter(|(_, bits)| *bits != 0));
+                self.ends.push(self.parts.len());
+            }
         }
         for kind in &self.sample.kinds {
-            let serves = |part: &(usize, u64)| part.1 & !kind.mask[part.0] == 0;
-            let mut from = 0;
-            let first = self.ends.iter().position(|&end| {
-                let parts = &self.parts[from..end];
-                from = end;
-                parts.iter().all(serves)
-            });
+            let first = if W > NARROW {
+                let serves = |part: &(usize, u64)| part.1 & !kind.mask[part.0] == 0;
+                let mut from = 0;
+                self.ends.iter().position(|&end| {
+                    let parts = &self.parts[from..end];
+                    from = end;
+                    parts.iter().all(serves)
+                })
+            } else {
+                masks.iter().position(|mask| lacks(&kind.mask, mask) == 0)
+            };
             let home = first.unwrap_or(masks.len());
             self.words += 2 * home + 2;
             let dealt = &mut self.dealt[home];
