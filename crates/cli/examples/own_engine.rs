@@ -16,6 +16,7 @@ use std::process::ExitCode;
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
 use classyard::estimate::nanoseconds;
+use classyard::memory::{bytes_of, grown};
 use classyard::{
     BuildError, EngineSpec, Estimate, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId,
     RuleSet, Shape, Winner,
@@ -65,9 +66,11 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     }
     let lists = 1_usize << bits;
     let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>() + size_of::<u32>();
+    let mean = entries.div_ceil(lists);
     let longest = entries as f64 / lists as f64;
     Ok(Estimate {
-        bytes: 4 * entries + lists * size_of::<Vec<u32>>() + shape.rules() * (row + 1),
+        bytes: lists * (bytes_of::<u32>(grown(mean)) + size_of::<Vec<u32>>())
+            + shape.rules() * (row + 1),
         build: nanoseconds(100.0 * shape.rules() as f64 + 3.0 * entries as f64),
         lookup_ns: 10.0 + 0.5 * longest * 2.0,
         update_ns: None,
@@ -118,19 +121,24 @@ impl<const W: usize> Algorithm<W> for Stride {
             .expect("at most 16")
             .min(width);
         let shift = width - bits;
+        // Memory is counted before it is asked for, and work as it is done: so
+        // limits hold, and people see how far it is and may stop it.
+        let mut monitor = request.monitor();
+        monitor.begin("filling lists", rules.len())?;
+        let heads = bytes_of::<Vec<u32>>(1 << bits);
+        let copies = rules.bytes() + bytes_of::<bool>(rules.len());
+        monitor.memory().keep(heads + copies)?;
+        monitor.memory().take(bytes_of::<u32>(rules.len()))?;
         let mut lists = vec![Vec::new(); 1 << bits];
-        let mut held = 0;
-        for (done, at) in rules.by_rank().into_iter().enumerate() {
-            if done % 1024 == 0 {
-                request.report("filling lists", done, rules.len())?;
-            }
+        for at in rules.by_rank() {
             let (low, high) = rules.rule(at as usize).ends(field);
             let list = |end: u128| usize::try_from(end >> shift).expect("at most 16 bits");
             for list in &mut lists[list(low)..=list(high)] {
+                monitor.memory().room_to_keep(list)?;
                 list.push(at);
+                monitor.work(1)?;
             }
-            held += 4 * (list(high) - list(low) + 1);
-            request.limits.check_bytes(held)?;
+            monitor.count_done(1);
         }
         Ok(Stride {
             hidden: vec![false; rules.len()],

@@ -59,9 +59,16 @@ fn what_engines_would_cost_is_told_without_building() {
         let estimate = &row["estimate"];
         let [found, expected] = [estimate, built].map(|row| row["bytes"].as_f64().unwrap());
         assert!(found < 2.0 * expected && expected < 2.0 * found, "{row}");
-        for time in ["build_seconds", "lookup_ns", "update_ns"] {
+        for time in ["build_seconds", "lookup_ns"] {
             assert!(estimate[time].as_f64().unwrap() > 0.0, "{row}");
         }
+        let spec = classyard::EngineSpec::parse(row["engine"].as_str().unwrap()).unwrap();
+        let update = estimate["update_ns"].as_f64();
+        assert_eq!(
+            update.is_some_and(|time| time > 0.0),
+            spec.is_dynamic(),
+            "{row}"
+        );
     }
     run("inspect --no-engines")
         .exits(0)

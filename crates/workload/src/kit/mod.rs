@@ -29,7 +29,8 @@ use std::sync::{Once, OnceLock};
 
 use classyard::engine::Engine;
 use classyard::{
-    BuildError, Classifier, ENGINES, EngineSpec, KeyVec, Limits, NoProgress, Progress, RuleSet,
+    BuildError, Classifier, ENGINES, EngineSpec, KeyVec, Limits, NoProgress, Progress, Refusal,
+    RuleSet, Schema,
 };
 
 pub mod collider;
@@ -52,6 +53,8 @@ pub type BuildFn = dyn Fn(&RuleSet, &Limits, &mut dyn Progress) -> Result<Box<dy
 pub struct Subject {
     name: String,
     dynamic: bool,
+    /// Unless it is in no registry.
+    spec: Option<EngineSpec>,
     build: Box<BuildFn>,
 }
 
@@ -69,6 +72,7 @@ impl Subject {
         Subject {
             name: name.to_owned(),
             dynamic,
+            spec: None,
             build: Box::new(build),
         }
     }
@@ -98,6 +102,17 @@ impl Subject {
         self.dynamic
     }
 
+    /// Whether it can be built over rules of a schema.
+    ///
+    /// # Errors
+    /// [`Refusal`] of the engine's specification; none for a classifier that is
+    /// in no registry.
+    pub fn accepts(&self, schema: &Schema) -> Result<(), Refusal> {
+        self.spec
+            .as_ref()
+            .map_or(Ok(()), |spec| spec.accepts(schema))
+    }
+
     /// Builds a classifier over a copy of the rules.
     ///
     /// # Errors
@@ -120,6 +135,7 @@ impl From<EngineSpec> for Subject {
         Subject {
             name: spec.to_string(),
             dynamic: spec.is_dynamic(),
+            spec: Some(spec.clone()),
             build: Box::new(move |rules, limits, progress| spec.build(rules, limits, progress)),
         }
     }

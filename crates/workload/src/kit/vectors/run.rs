@@ -205,8 +205,12 @@ impl fmt::Display for VectorReport {
 fn skip_of(case: &Case, subject: &Subject, way: Way) -> Option<Skip> {
     let engine = subject.name().split([':', '(']).next().unwrap_or_default();
     let marked = case.skips.iter().find(|(name, _)| name == engine);
+    let refusal = subject.accepts(&case.schema).err();
+    let refusal = refusal.map(|refusal| refusal.to_string());
     let reason = if let Some((_, reason)) = marked {
         reason.as_str()
+    } else if let Some(reason) = &refusal {
+        reason
     } else if way.updates() && !subject.is_dynamic() {
         "the engine takes no updates"
     } else if way == Way::Uncovered && case.limit.is_some() {
