@@ -38,11 +38,54 @@ impl Change<'_> {
 }
 
 /// Changes in the order in which they are made. Borrows its rules, so that
-/// nothing is copied on the way in; [`clear`](Self::clear) keeps the memory for
-/// the next one. A [`TransactionBuf`] owns its rules and lends a transaction.
+/// nothing is copied on the way in; a single change is not allocated, and
+/// [`clear`](Self::clear) keeps the memory of more for the next ones. A
+/// [`TransactionBuf`] owns its rules and lends a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Transaction<'a> {
-    changes: Vec<Change<'a>>,
+    changes: Changes<'a>,
+}
+
+/// Changes, in order.
+#[derive(Clone, Debug)]
+enum Changes<'a> {
+    /// The only one, as in most transactions.
+    One(Change<'a>),
+    /// Any number, or none.
+    Listed(Vec<Change<'a>>),
+}
+
+impl Default for Changes<'_> {
+    fn default() -> Self {
+        Changes::Listed(Vec::new())
+    }
+}
+
+impl<'a> Changes<'a> {
+    #[inline]
+    fn as_slice(&self) -> &[Change<'a>] {
+        match self {
+            Changes::One(change) => std::slice::from_ref(change),
+            Changes::Listed(changes) => changes,
+        }
+    }
+
+    #[inline]
+    fn push(&mut self, change: Change<'a>) {
+        match self {
+            Changes::Listed(changes) if changes.capacity() == 0 => *self = Changes::One(change),
+            Changes::Listed(changes) => changes.push(change),
+            Changes::One(first) => *self = Changes::Listed(vec![*first, change]),
+        }
+    }
+
+    /// Removes all and keeps the memory.
+    fn clear(&mut self) {
+        match self {
+            Changes::One(_) => *self = Changes::default(),
+            Changes::Listed(changes) => changes.clear(),
+        }
+    }
 }
 
 impl<'a> Transaction<'a> {
@@ -53,11 +96,13 @@ impl<'a> Transaction<'a> {
     }
 
     /// Appends an insert.
+    #[inline]
     pub fn insert(&mut self, rule: RuleRef<'a>) -> &mut Self {
         self.push(Change::Insert(rule))
     }
 
     /// Appends a removal.
+    #[inline]
     pub fn remove(&mut self, id: RuleId) -> &mut Self {
         self.push(Change::Remove(id))
     }
@@ -68,6 +113,7 @@ impl<'a> Transaction<'a> {
     }
 
     /// Appends a change.
+    #[inline]
     pub fn push(&mut self, change: Change<'a>) -> &mut Self {
         self.changes.push(change);
         self
@@ -75,8 +121,9 @@ impl<'a> Transaction<'a> {
 
     /// The changes, in order.
     #[must_use]
+    #[inline]
     pub fn changes(&self) -> &[Change<'a>] {
-        &self.changes
+        self.changes.as_slice()
     }
 
     /// Removes all changes and keeps the memory.
@@ -86,11 +133,15 @@ impl<'a> Transaction<'a> {
 
     /// An empty transaction with this one's memory.
     pub(crate) fn reuse<'b>(mut self) -> Transaction<'b> {
-        self.changes.clear();
+        self.clear();
         // Collecting in place keeps the allocation: only the lifetime differs.
-        let none = self.changes.into_iter().map(|_| unreachable!("cleared"));
+        let changes = match self.changes {
+            Changes::One(_) => Vec::new(),
+            Changes::Listed(changes) => changes,
+        };
+        let none = changes.into_iter().map(|_| unreachable!("cleared"));
         Transaction {
-            changes: none.collect(),
+            changes: Changes::Listed(none.collect()),
         }
     }
 
@@ -128,12 +179,12 @@ impl<'a> Transaction<'a> {
     ) -> Result<usize, UpdateError> {
         // What earlier changes of this transaction did to an id. A single
         // change, the common case, needs no such memory.
-        let remember = self.changes.len() > 1;
+        let remember = self.changes().len() > 1;
         if remember {
             touched.clear();
         }
         let mut count = rules;
-        for (index, change) in self.changes.iter().enumerate() {
+        for (index, change) in self.changes().iter().enumerate() {
             if let Change::Insert(rule) | Change::Modify(rule) = change
                 && !Arc::ptr_eq(rule.schema, schema)
                 && rule.schema != schema
@@ -201,7 +252,7 @@ impl<'a> Transaction<'a> {
         let held = bytes();
         if held > limits.bytes {
             let adds = |change: &Change<'_>| matches!(change, Change::Insert(_));
-            let first = self.changes.iter().position(adds);
+            let first = self.changes().iter().position(adds);
             return Err(UpdateError::TooManyBytes {
                 change: first.expect("the rules grew more"),
                 held,
@@ -216,6 +267,32 @@ impl<'a> Transaction<'a> {
 mod tests {
     use super::*;
     use crate::rule::{ActionId, FieldMatch, Priority, Rule};
+
+    #[test]
+    fn changes_are_listed_in_the_order_in_which_they_came() {
+        let id = RuleId::from_index;
+        let listed = |t: &Transaction<'_>| t.changes().iter().map(Change::id).collect::<Vec<_>>();
+        let mut t = Transaction::new();
+        for round in 0..3 {
+            assert!(t.changes().is_empty(), "round {round}");
+            for count in 1..6 {
+                t.remove(id(count));
+                assert_eq!(listed(&t), (1..=count).map(id).collect::<Vec<_>>());
+                assert_eq!(listed(&t.clone()), listed(&t));
+            }
+            match round {
+                0 => t.clear(),
+                _ => t = t.reuse(),
+            }
+        }
+        t.remove(id(7));
+        t = t.reuse();
+        assert!(t.changes().is_empty());
+        t = Transaction::new();
+        t.remove(id(8));
+        t.clear();
+        assert!(t.changes().is_empty());
+    }
 
     #[test]
     fn changes_are_checked_in_order() {

@@ -5,7 +5,7 @@
 //! to four words are copied by code made for their length.
 
 /// Copies the columns of `len` words that begin at `from` to `to`, each with a
-/// word of `row` put in at `at`. The two places do not overlap.
+/// word of `row` put in at `at`. The two places are the same or do not overlap.
 #[inline]
 pub(super) fn widen(words: &mut [u64], from: usize, to: usize, len: usize, at: usize, row: &[u64]) {
     match len {
@@ -13,11 +13,12 @@ pub(super) fn widen(words: &mut [u64], from: usize, to: usize, len: usize, at: u
         2 => widen_short::<2, 3>(words, from, to, at, row),
         3 => widen_short::<3, 4>(words, from, to, at, row),
         _ => {
-            for (column, &word) in row.iter().enumerate() {
+            // Where they stay, columns only move up, and the last goes first.
+            for (column, &word) in row.iter().enumerate().rev() {
                 let (from, to) = (from + column * len, to + column * (len + 1));
-                words.copy_within(from..from + at, to);
-                words[to + at] = word;
                 words.copy_within(from + at..from + len, to + at + 1);
+                words[to + at] = word;
+                words.copy_within(from..from + at, to);
             }
         }
     }
@@ -56,7 +57,7 @@ fn widen_short<const N: usize, const M: usize>(
     at: usize,
     row: &[u64],
 ) {
-    for (column, &word) in row.iter().enumerate() {
+    for (column, &word) in row.iter().enumerate().rev() {
         let old: [u64; N] = read(words, from + column * N);
         let new: [u64; M] = std::array::from_fn(|n| match n {
             n if n < at => old[n.min(N - 1)],
@@ -103,9 +104,9 @@ mod tests {
                         column.insert(at, word);
                     }
                     let (held, wanted) = (old.concat(), new.concat());
-                    // In front of it and behind it.
+                    // Behind it, in front of it, and where it is.
                     let far = held.len() + columns;
-                    for (from, to) in [(0, far), (far, 0)] {
+                    for (from, to) in [(0, far), (far, 0), (0, 0)] {
                         let mut words = vec![0; from.max(to) + wanted.len()];
                         words[from..from + held.len()].copy_from_slice(&held);
                         widen(&mut words, from, to, len, at, &row);

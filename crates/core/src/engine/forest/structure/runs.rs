@@ -200,13 +200,40 @@ impl Runs {
     pub(super) fn insert(&mut self, old: Run, row: &[u64]) -> Run {
         let at = self.ranks(old).partition_point(|&rank| rank < row[0]);
         let len = usize::from(old.len);
-        let new = self.allocate(len + 1);
+        let longer = self.lengthen(old);
+        let new = longer.unwrap_or_else(|| self.allocate(len + 1));
         let (from, to) = (old.start as usize, new.start as usize);
         self.array.edit(to, (len + 1) * self.columns, |words| {
             columns::widen(words, from, to, len, at, row);
         });
-        self.release(old);
+        if longer.is_none() {
+            self.release(old);
+        }
         new
+    }
+
+    /// The run with one unit more where it is, if the unit behind it is free.
+    #[inline]
+    fn lengthen(&mut self, run: Run) -> Option<Run> {
+        let len = usize::from(run.len);
+        let after = run.start as usize / self.columns + len;
+        if after == self.units() {
+            self.append(1);
+        } else if self.free.get(after) {
+            let units = self.take_free(after);
+            self.heads.clear(after);
+            if units > 1 {
+                self.heads.set(after + 1);
+                self.add_free(after + 1, units - 1);
+            }
+        } else {
+            return None;
+        }
+        self.written += len + 1;
+        Some(Run {
+            start: run.start,
+            len: run.len + 1,
+        })
     }
 
     /// The run without one of its rules, if any remains; the old one is gone.
