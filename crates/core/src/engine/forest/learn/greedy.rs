@@ -559,12 +559,19 @@ impl Counters {
     }
 }
 
+/// The bucket of a rule with these bits more.
 #[inline]
 fn bucket<const W: usize>(served: &Served<W>, add: Step) -> u64 {
-    let mixed = add.parts.iter().fold(served.bucket, |hash, (word, add)| {
-        (hash ^ (served.rule.value[usize::from(*word)] & add))
+    let mix = |hash: u64, (word, bits): (u8, u64)| {
+        (hash ^ (served.rule.value[usize::from(word)] & bits))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15)
             .rotate_left(29)
-    });
+    };
+    let [first, other] = add.parts;
+    let mut mixed = mix(served.bucket, first);
+    // Most steps lie in one word.
+    if other.1 != 0 {
+        mixed = mix(mixed, other);
+    }
     mixed.wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }

@@ -189,6 +189,7 @@ impl<'a, const W: usize> Model<'a, W> {
                 self.ends.push(self.parts.len());
             }
         }
+        let mut passed = 0;
         for kind in &self.sample.kinds {
             let first = if W > NARROW {
                 let serves = |part: &(usize, u64)| part.1 & !kind.mask[part.0] == 0;
@@ -202,14 +203,16 @@ impl<'a, const W: usize> Model<'a, W> {
                 masks.iter().position(|mask| lacks(&kind.mask, mask) == 0)
             };
             let home = first.unwrap_or(masks.len());
-            self.words += 2 * home + 2;
+            passed += home;
             let dealt = &mut self.dealt[home];
             dealt.rules += kind.rules;
             dealt.best = dealt.best.min(kind.best);
             dealt.name = dealt.name.wrapping_add(kind.name);
             self.homes.push(u32::try_from(home).expect("a few masks"));
         }
-        self.work += self.sample.kinds.len() + DEALING * (masks.len() + 1);
+        let kinds = self.sample.kinds.len();
+        self.words += 2 * (passed + kinds);
+        self.work += kinds + DEALING * (masks.len() + 1);
     }
 
     /// The masks of the kinds that two tables hold.
