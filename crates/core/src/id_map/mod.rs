@@ -210,6 +210,39 @@ impl<V: Copy> IdMap<V> {
         Ok(Position { at, place })
     }
 
+    /// Adds ids with a value. The page of ids that come one after the other is
+    /// made at once.
+    pub(crate) fn extend(&mut self, ids: impl IntoIterator<Item = RuleId>, value: V) {
+        let mut ids = ids.into_iter().map(split).peekable();
+        while let Some((page, first)) = ids.next() {
+            let mut present = 1 << first;
+            while let Some((_, id)) = ids.next_if(|next| next.0 == page) {
+                present |= 1 << id;
+            }
+            self.add_page(page, present, value);
+        }
+    }
+
+    /// Adds ids of a page with a value.
+    fn add_page(&mut self, page: u32, present: u16, value: V) {
+        if self.index.get(page).is_some() {
+            for id in ids_of(present) {
+                let id = RuleId::from_index(page as usize * PAGE + id as usize);
+                self.set(id, value);
+            }
+            return;
+        }
+        let count = present.count_ones() as usize;
+        self.len += count;
+        for _ in 0..count {
+            self.index.sweep();
+        }
+        let class = count.next_power_of_two().ilog2() as usize;
+        let blocks = &mut self.classes[class];
+        let block = blocks.push(page, present, &[value; PAGE][..blocks.capacity()]);
+        self.index.insert(page, BlockAt { class, block });
+    }
+
     /// Replaces the value at a position.
     #[inline]
     pub(crate) fn put(&mut self, position: Position, value: V) {

@@ -147,6 +147,28 @@ proptest! {
 
 /// Many segments of the index and groups of chunks, up and down.
 #[test]
+fn ids_can_be_added_at_once() {
+    for ids in [Ids::Dense, Ids::Gaps(3), Ids::Gaps(16), Ids::Random] {
+        for count in [0, 1, 15, 17, 100, 5000] {
+            let mut model = BTreeMap::new();
+            let mut map = IdMap::new(9);
+            let mut all: Vec<RuleId> = (0..count).map(|n| ids.nth(n)).collect();
+            let mut rest = all.split_off(all.len() / 3);
+            map.extend(all.iter().copied(), (1, 1));
+            model.extend(all.iter().map(|&id| (id, (1, 1))));
+            check(&map, &model);
+            // In another order, and into pages that are there.
+            rest.reverse();
+            map.extend(rest.iter().copied(), (2, 2));
+            model.extend(rest.iter().map(|&id| (id, (2, 2))));
+            check(&map, &model);
+            settle(&mut map);
+            check(&map, &model);
+        }
+    }
+}
+
+#[test]
 fn large_maps_grow_and_shrink() {
     for ids in [Ids::Dense, Ids::Gaps(16), Ids::Random] {
         let mut map = IdMap::new(4);

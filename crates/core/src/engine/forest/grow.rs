@@ -24,6 +24,7 @@ use super::structure::{Structure, Table};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
+use crate::rule::RuleId;
 use crate::sort::sort_by_key;
 
 /// What progress observers are told.
@@ -191,6 +192,7 @@ pub(super) fn grow_root<const W: usize>(
     let mut masks = plan.masks.into_iter();
     let mut order = 0;
     monitor.begin(FILLING, total)?;
+    add_ids(structure, growth, rows, monitor)?;
     while !rest.is_empty() {
         let (mask, served) = next_table(structure, rows, &mut rest, &mut masks, monitor)?;
         grow_table(
@@ -209,6 +211,29 @@ pub(super) fn grow_root<const W: usize>(
     monitor.memory().give_back(bytes);
     growth.recount(structure, monitor)?;
     Ok(plan.cost)
+}
+
+/// Adds the ids of all rules, which are placed next: in order, a quarter of the
+/// work of adding each with its place.
+fn add_ids<const W: usize>(
+    structure: &mut Structure<W>,
+    growth: &mut Growth<W>,
+    rows: &Rows<'_>,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
+    let bytes = bytes_of::<RuleId>(rows.len());
+    monitor.memory().take(bytes)?;
+    let mut ids: Vec<RuleId> = rows.ids().collect();
+    monitor.work(ids.len())?;
+    sort_by_key(&mut ids, |id| *id, monitor)?;
+    for ids in ids.chunks(RECOUNTED) {
+        structure.add_ids(ids.iter().copied());
+        growth.recount(structure, monitor)?;
+        monitor.work(ids.len())?;
+    }
+    drop(ids);
+    monitor.memory().give_back(bytes);
+    Ok(())
 }
 
 /// Takes the rules of a chain's next table out of `rest`: those that the next mask

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::kernels::compare::RunColumns;
 use super::outline::Outline;
 use crate::packed::PackedRule;
-use crate::rule::RuleRef;
+use crate::rule::{RuleId, RuleRef, Winner};
 use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
 
 /// The columns of a rule in a run, in order: the rank, then for each key word
@@ -455,6 +455,12 @@ impl<'a> Rows<'a> {
         self.words.len() / self.columns
     }
 
+    /// The ids of all rows' rules.
+    pub(super) fn ids(&self) -> impl Iterator<Item = RuleId> {
+        let ranks = self.words.iter().step_by(self.columns);
+        ranks.map(|&rank| Winner::from_rank(rank).rule().expect("a rule's rank"))
+    }
+
     /// The numbers of all rows.
     pub(super) fn numbers(&self) -> Vec<u32> {
         (0..u32::try_from(self.len()).expect("ids are 32 bits")).collect()
@@ -468,7 +474,7 @@ mod tests {
     use super::super::slot::{Bucket, Hit, Run, Slot};
     use super::*;
     use crate::key::KeyVec;
-    use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
+    use crate::rule::{ActionId, FieldMatch, Priority, Rule};
     use crate::schema::{Field, low_ones};
     use crate::seed::splitmix;
     use crate::simd::Isa;
