@@ -144,6 +144,53 @@ pub enum RuleError {
         /// The number.
         number: u32,
     },
+    /// No id was given.
+    #[error("the rule has no id; set one")]
+    MissingId,
+    /// The schema has no field of that name.
+    #[error("{schema} has no field `{field}`; its fields are {known}")]
+    UnknownField {
+        /// The name.
+        field: String,
+        /// The schema.
+        schema: String,
+        /// The names of its fields.
+        known: String,
+    },
+    /// A field is given more than once.
+    #[error("{field} is given twice; a rule demands one thing of a field")]
+    RepeatedField {
+        /// The field.
+        field: String,
+    },
+    /// An address does not go into a field of that width.
+    #[error("{field}: {found} has {bits} bits, the field {width}")]
+    WrongAddress {
+        /// The field.
+        field: String,
+        /// What was given.
+        found: &'static str,
+        /// How many bits that has.
+        bits: u32,
+        /// The field's width.
+        width: u32,
+    },
+    /// Addresses of both families in one rule.
+    #[error("{ipv4} demands an IPv4 address and {ipv6} an IPv6 address; no header has both")]
+    MixedFamilies {
+        /// A field that demands an IPv4 address.
+        ipv4: String,
+        /// A field that demands an IPv6 address.
+        ipv6: String,
+    },
+    /// A number is below 0.
+    #[error("{field}: {value} is negative; fields hold numbers from 0 on")]
+    Negative {
+        /// The field.
+        field: String,
+        /// The number.
+        value: i128,
+    },
 }
 
 /// A list of values is no header of its schema.

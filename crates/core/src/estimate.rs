@@ -10,8 +10,7 @@
 //! give.
 //!
 //! ```
-//! use classyard::*;
-//! use classyard::estimate::{Shape, Tuple};
+//! use classyard::{BuildError, EngineSpec, Limits, Schema, Shape, Tuple};
 //!
 //! let schema = Schema::ipv4_5tuple();
 //! // A table of a million pairs of hosts, of which there is no rule yet.

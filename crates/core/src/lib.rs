@@ -23,32 +23,41 @@
 //! 8. What an engine would cost is known before it is built: [`estimate`].
 //!
 //! ```
-//! use classyard::*;
+//! use std::net::Ipv4Addr;
+//!
+//! use classyard::prelude::*;
+//! use ipnet::Ipv4Net;
 //!
 //! let schema = Schema::ipv4_5tuple();
+//! let servers: Ipv4Net = "10.0.0.0/8".parse()?;
+//! let web = Rule::builder(&schema)
+//!     .id(0)
+//!     .priority(10)
+//!     .field("dst", servers)
+//!     .field("dport", 80..=89)
+//!     .field("proto", 6)
+//!     .action(ActionId(1));
 //! let mut rules = RuleSet::new(&schema);
-//! let web = [
-//!     FieldMatch::Any,
-//!     FieldMatch::Prefix { value: 0x0a00_0000, length: 8 },
-//!     FieldMatch::Any,
-//!     FieldMatch::Range { low: 80, high: 89 },
-//!     FieldMatch::Exact(6),
-//! ];
-//! rules.add(RuleId::new(0)?, Priority(10), ActionId(1), &web)?;
+//! rules.push(web.build()?.view())?;
 //!
-//! let engine = EngineSpec::parse("linear")?;
-//! let classifier = engine.build(&rules, &Limits::default(), &mut NoProgress)?;
+//! let classifier = EngineSpec::parse("linear")?.builder().build(&rules)?;
 //!
+//! // Headers by position, as many as there are fields, packed into keys.
 //! let mut keys = KeyVec::new(&schema);
-//! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 80, 6])?;
-//! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 22, 6])?;
+//! let [src, dst] = ["192.0.2.1", "10.1.2.3"].map(|text| text.parse::<Ipv4Addr>());
+//! let (src, dst) = (u128::from(src?.to_bits()), u128::from(dst?.to_bits()));
+//! keys.push(&[src, dst, 40_000, 80, 6])?;
+//! keys.push(&[src, dst, 40_000, 22, 6])?;
 //! let mut winners = vec![Winner::MISS; keys.len()];
 //! classifier.classify_batch(keys.as_slice(), &mut winners, &mut Scratch::new());
 //! assert_eq!(winners[0].rule(), Some(RuleId::new(0)?));
 //! assert!(winners[1].is_miss());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! The [`prelude`] has what most programs need.
 
+pub mod build;
 pub mod classifier;
 pub mod engine;
 pub mod error;
@@ -78,28 +87,64 @@ mod simd;
 mod sort;
 mod unwildcard;
 
+pub use build::EngineBuilder;
 pub use classifier::{
     BATCH, Classifier, DynamicClassifier, LookupTrace, Metric, MetricValue, Probe, Scratch, Stats,
 };
-pub use engine::{ENGINES, EngineSpec};
+pub use engine::{
+    BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, EngineSpec, OptionKind,
+    OptionValue, Wraps,
+};
 pub use error::{
     BuildError, HeaderError, PartError, Refusal, RuleError, SchemaError, SpecError, SpecPlace,
     TryApplyError, UpdateError,
 };
-pub use estimate::{Estimate, Shape};
+pub use estimate::{Estimate, Shape, Tuple};
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
 pub use memory::Memory;
 pub use monitor::Monitor;
 pub use policy::{
-    Policy, PolicyChange, PolicyClassifier, PolicyTrace, PolicyTransaction, PolicyTransactionBuf,
+    Decision, FiveTuple, LentPolicyTransaction, PacketHeader, PartId, Policy, PolicyChange,
+    PolicyClassifier, PolicyRule, PolicyTrace, PolicyTransaction, PolicyTransactionBuf, Verdict,
 };
 pub use progress::{NoProgress, Progress};
-pub use reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
-pub use rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner};
+pub use reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
+pub use rule::{
+    ActionId, FieldMatch, FieldValue, Priority, Rule, RuleBuilder, RuleId, RuleRef, Winner,
+};
 pub use ruleset::{AddError, RuleSet};
-pub use schema::{Field, FieldId, FieldRole, MatchKind, Schema};
+pub use schema::{Field, FieldId, FieldRole, MatchKind, Part, Placement, RangeField, Schema};
 pub use seed::Seed;
-pub use table::{Guard, PolicyTable, PolicyWriter, Reader, Table, Version, Writer};
-pub use transaction::{Change, Transaction, TransactionBuf};
-pub use value::ValueFormat;
+pub use table::{
+    Accepted, ChangeLog, EngineReplica, Guard, PolicyReplica, PolicyTable, PolicyWriter, Reader,
+    Replica, RuleReplica, Table, Version, Writer,
+};
+pub use transaction::{Change, LentTransaction, Transaction, TransactionBuf};
+pub use value::{DisplayValue, ValueFormat};
+
+pub mod prelude {
+    //! What most programs need, without names that could mean anything: tables,
+    //! changes and fields are imported by name.
+    //!
+    //! ```
+    //! use classyard::prelude::*;
+    //!
+    //! let schema = Schema::ipv4_5tuple();
+    //! let mut rules = RuleSet::new(&schema);
+    //! rules.push(Rule::builder(&schema).id(0).field("dport", 80..=89).build()?.view())?;
+    //! let classifier = EngineSpec::parse("forest")?.builder().build(&rules)?;
+    //! let mut keys = KeyVec::new(&schema);
+    //! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 80, 6])?;
+    //! let winner = classifier.classify_one(keys.key(0), &mut Scratch::new());
+    //! assert_eq!(winner.rule(), Some(RuleId::new(0)?));
+    //! # Ok::<(), Box<dyn std::error::Error>>(())
+    //! ```
+
+    pub use crate::{
+        ActionId, Classifier, DynamicClassifier, EngineSpec, FieldMatch, FiveTuple, KeyVec,
+        PacketHeader, Policy, PolicyClassifier, PolicyRule, PolicyTable, PolicyTrace,
+        PolicyTransactionBuf, PolicyWriter, Priority, Rule, RuleId, RuleRef, RuleSet, Schema,
+        Scratch, TransactionBuf, Winner,
+    };
+}

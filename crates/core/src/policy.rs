@@ -24,11 +24,15 @@ use crate::schema::Schema;
 use crate::seed::MapState;
 
 mod classifier;
+mod header;
 mod plan;
+mod rule;
 mod transaction;
 
 pub use classifier::PolicyClassifier;
+pub use header::{Decision, FiveTuple, PacketHeader, Verdict};
 pub(crate) use plan::Plan;
+pub use rule::PolicyRule;
 pub use transaction::{
     LentPolicyTransaction, PolicyChange, PolicyTransaction, PolicyTransactionBuf,
 };
@@ -210,12 +214,7 @@ impl Policy {
     ) -> Result<(), AddError> {
         check_parts(id, matches.iter().map(|(part, _)| *part), self.parts.len())
             .map_err(AddError::Parts)?;
-        if self.positions.get(id).is_some() {
-            return Err(AddError::Update(UpdateError::DuplicateId {
-                change: 0,
-                id: id.get(),
-            }));
-        }
+        self.check_free(id)?;
         // Check the later parts before the first is touched; the first part
         // checks its own matches, and changes nothing if they are wrong.
         for (part, matches) in &matches[1..] {
@@ -228,6 +227,17 @@ impl Policy {
         }
         self.positions.push(id);
         self.order.push(id);
+        Ok(())
+    }
+
+    /// Checks that no rule has that id.
+    fn check_free(&self, id: RuleId) -> Result<(), AddError> {
+        if self.positions.get(id).is_some() {
+            return Err(AddError::Update(UpdateError::DuplicateId {
+                change: 0,
+                id: id.get(),
+            }));
+        }
         Ok(())
     }
 

@@ -19,17 +19,14 @@
 //! that cannot install a plan unless it is exact can replay the changes since.
 //!
 //! ```
-//! use classyard::*;
+//! use classyard::prelude::*;
+//! use classyard::{NoProgress, Transaction};
 //!
 //! let schema = Schema::ipv4_5tuple();
-//! let engine = EngineSpec::parse("forest")?;
-//! let empty = RuleSet::new(&schema);
-//! let mut classifier = engine.build(&empty, &Limits::default(), &mut NoProgress)?;
+//! let mut classifier = EngineSpec::parse("forest")?.builder().build(&RuleSet::new(&schema))?;
 //! let forest = classifier.as_dynamic().expect("it takes updates");
 //! for number in 0..2000 {
-//!     let mut matches = [FieldMatch::Any; 5];
-//!     matches[1] = FieldMatch::Exact(u128::from(number) << 8);
-//!     let rule = Rule::new(&schema, RuleId::new(number)?, Priority(1), ActionId(0), &matches)?;
+//!     let rule = Rule::builder(&schema).id(number).field("dst", number << 8).build()?;
 //!     forest.apply(Transaction::new().insert(rule.view()))?;
 //! }
 //!

@@ -28,8 +28,14 @@ use crate::packed::PackedRule;
 use crate::schema::{Field, FieldId, MatchKind, RangeField, Schema};
 use crate::schema::{low_ones, prefix_mask};
 
+mod builder;
+mod field_value;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use builder::Draft;
+pub use builder::RuleBuilder;
+pub use field_value::FieldValue;
 
 /// Names a rule. Two rules of one rule set never share an id; at equal
 /// priority the lower id wins.
@@ -82,7 +88,7 @@ impl fmt::Display for RuleId {
 }
 
 /// How much a rule counts against others: the higher wins.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Priority(pub u32);
 
 impl fmt::Display for Priority {

@@ -33,7 +33,7 @@ use crate::value::ValueFormat;
 mod builtin;
 mod layout;
 
-pub use layout::{KEY_WIDTHS, Part, Placement, RangeField};
+pub use layout::{KEY_WIDTHS, MAX_KEY_WORDS, Part, Placement, RangeField};
 
 use layout::Layout;
 pub(crate) use layout::{pack, prefix_mask};

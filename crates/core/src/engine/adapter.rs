@@ -18,9 +18,9 @@
 //! [estimates](crate::estimate) what building would make:
 //!
 //! ```
-//! use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-//! use classyard::engine::{Engine, Wraps};
-//! use classyard::*;
+//! use classyard::engine::adapter::{Algorithm, Family, build_static};
+//! use classyard::prelude::*;
+//! use classyard::{BuildError, BuildRequest, Engine, Estimate, LookupTrace, Wraps};
 //! use std::time::Duration;
 //!
 //! /// Rules in order, best first: value and mask of each. It serves no ranges.

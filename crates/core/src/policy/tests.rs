@@ -178,3 +178,223 @@ fn a_refused_header_leaves_the_trace_as_it_was() {
     let parts: Vec<usize> = trace.iter().map(|(at, _)| at.index()).collect();
     assert_eq!(parts, [1, 0]);
 }
+
+mod by_name {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use ipnet::IpNet;
+
+    use super::*;
+    use crate::engine::EngineSpec;
+    use crate::schema::{Field, FieldRole, MatchKind};
+    use crate::value::ValueFormat;
+    use crate::{Scratch, Winner};
+
+    fn net(text: &str) -> IpNet {
+        text.parse().unwrap()
+    }
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    fn parts(policy: &Policy, id: u32) -> Vec<usize> {
+        let id = RuleId::new(id).unwrap();
+        policy.rule(id).map(|(part, _)| part.index()).collect()
+    }
+
+    /// A rule stands where its addresses can be, and nowhere else.
+    #[test]
+    fn addresses_choose_the_parts() {
+        let mut policy = Policy::dual_stack();
+        let rules = [
+            PolicyRule::new(0).field("dst", net("10.0.0.0/8")),
+            PolicyRule::new(1).field("dst", net("2001:db8::/32")),
+            PolicyRule::new(2).field("dport", 23),
+            PolicyRule::new(3).field("dst", ..).cookie(77),
+            PolicyRule::new(4)
+                .field("src", Ipv4Addr::LOCALHOST)
+                .field("dport", 1..),
+            PolicyRule::new(5).field("src", Ipv6Addr::LOCALHOST..=Ipv6Addr::LOCALHOST),
+            // A number says no family: 2^32 fits IPv6 addresses alone.
+            PolicyRule::new(6).field("src", 1),
+        ];
+        for rule in &rules {
+            policy.add_rule(rule).unwrap();
+        }
+        let expected: [&[usize]; 7] = [&[0], &[1], &[0, 1], &[0, 1], &[0], &[1], &[0, 1]];
+        for (id, expected) in (0..).zip(expected) {
+            assert_eq!(parts(&policy, id), expected, "rule {id}");
+        }
+        let cookies = policy.rule(RuleId::new(3).unwrap());
+        assert!(cookies.map(|(_, rule)| rule.cookie()).eq([77, 77]));
+        assert_eq!(policy.len(), 7);
+        assert_eq!(policy.position(RuleId::new(6).unwrap()), Some(6));
+    }
+
+    /// What is refused changes nothing.
+    #[test]
+    fn refusals_change_nothing() {
+        let mut policy = Policy::dual_stack();
+        policy
+            .add_rule(&PolicyRule::new(1).field("dport", 23))
+            .unwrap();
+        let before = all_of(&policy);
+        let refusals = [
+            (PolicyRule::new(1), "rule 1"),
+            (
+                PolicyRule::new(2).field("dest", 1),
+                "ipv4-5tuple has no field `dest`",
+            ),
+            (
+                PolicyRule::new(2).field("dport", 1 << 16),
+                "dport: 65536 does not fit",
+            ),
+            (
+                PolicyRule::new(2).field("dport", 7..=6),
+                "dport: the range 7-6",
+            ),
+            (
+                PolicyRule::new(2)
+                    .field("src", net("10.0.0.0/8"))
+                    .field("dst", net("::/0")),
+                "src demands an IPv4 address and dst an IPv6 address",
+            ),
+            (PolicyRule::new(2).field("src", u128::MAX), "src: "),
+            (
+                PolicyRule::new(2).field("proto", Ipv4Addr::LOCALHOST),
+                "proto: an IPv4 address",
+            ),
+            (PolicyRule::new(u32::MAX), "rule id 4294967295 is too large"),
+        ];
+        for (rule, expected) in refusals {
+            let error = policy.add_rule(&rule).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error} | {expected}");
+            assert_eq!(all_of(&policy), before);
+            let mut changes = PolicyTransactionBuf::new(policy.schemas());
+            if rule_is_wrong_by_itself(expected) {
+                let error = changes.insert_rule(&rule).unwrap_err().to_string();
+                assert!(error.contains(expected), "{error} | {expected}");
+                assert!(changes.modify_rule(&rule).is_err());
+                assert!(changes.is_empty());
+            }
+        }
+    }
+
+    /// A transaction does not know which ids are taken.
+    fn rule_is_wrong_by_itself(expected: &str) -> bool {
+        expected != "rule 1"
+    }
+
+    /// Headers of either family find the rules of their family, before and after
+    /// a transaction of rules by name.
+    #[test]
+    fn headers_find_their_part_and_names() {
+        let mut policy = Policy::dual_stack();
+        let (allow, deny) = (policy.action("allow"), policy.action("deny"));
+        let rules = [
+            PolicyRule::new(1)
+                .priority(9)
+                .field("dst", net("10.0.0.0/8"))
+                .action(allow),
+            PolicyRule::new(2)
+                .priority(9)
+                .field("dst", net("fd00::/8"))
+                .action(allow),
+            PolicyRule::new(3)
+                .priority(1)
+                .field("dport", 23)
+                .action(deny),
+        ];
+        for rule in &rules {
+            policy.add_rule(rule).unwrap();
+        }
+        policy.set_rule_name(RuleId::new(3).unwrap(), "telnet");
+        let mut scratch = Scratch::new();
+        for spec in EngineSpec::all() {
+            let mut classifier = spec.builder().policy(&policy).unwrap();
+            let mut look = |classifier: &PolicyClassifier, dst: &str, dport| {
+                let dst = address(dst);
+                let src = match dst {
+                    IpAddr::V4(_) => address("192.0.2.1"),
+                    IpAddr::V6(_) => address("::1"),
+                };
+                let header = FiveTuple::new(src, dst, 40_000, dport, 6).unwrap();
+                let verdict = classifier.classify_header(&header, &mut scratch).unwrap();
+                // The same in a batch.
+                let mut trace = PolicyTrace::new(policy.schemas());
+                assert_eq!(trace.push_header(&header), Some(verdict.part));
+                let mut winners = [Winner::MISS];
+                classifier.classify(&trace, &mut winners, &mut scratch);
+                assert_eq!(winners, [verdict.winner]);
+                assert_eq!(verdict.part.index(), usize::from(dst.is_ipv6()));
+                let decision = policy.decision(verdict);
+                (
+                    verdict.winner.rule().map(RuleId::get),
+                    decision.and_then(|decision| decision.action_name),
+                    decision.and_then(|decision| decision.rule_name),
+                )
+            };
+            let allowed = |id| (Some(id), Some("allow"), None);
+            let denied = (Some(3), Some("deny"), Some("telnet"));
+            assert_eq!(look(&classifier, "10.1.2.3", 23), allowed(1));
+            assert_eq!(look(&classifier, "fd00::1", 23), allowed(2));
+            assert_eq!(look(&classifier, "11.1.2.3", 23), denied);
+            assert_eq!(look(&classifier, "2001:db8::1", 23), denied);
+            assert_eq!(look(&classifier, "11.1.2.3", 24), (None, None, None));
+            if !spec.is_dynamic() {
+                continue;
+            }
+            let mut changes = PolicyTransactionBuf::new(policy.schemas());
+            // Rule 1 moves to the other family; rule 4 is new.
+            let moved = PolicyRule::new(1)
+                .priority(9)
+                .field("dst", net("2001:db8::/32"));
+            changes.modify_rule(&moved.action(deny)).unwrap();
+            let new = PolicyRule::new(4).priority(5).field("dport", 24);
+            changes.insert_rule(&new).unwrap();
+            classifier.apply(&changes.transaction()).unwrap();
+            assert_eq!(look(&classifier, "10.1.2.3", 23), denied);
+            assert_eq!(look(&classifier, "2001:db8::1", 23).0, Some(1));
+            // A rule that the policy does not have has no names there.
+            assert_eq!(look(&classifier, "10.1.2.3", 24), (Some(4), None, None));
+        }
+    }
+
+    /// A five-tuple has values for schemas of its fields in any order, and for
+    /// no others.
+    #[test]
+    fn five_tuples_fit_schemas_of_their_fields() {
+        let field =
+            |name: &str, width, role| Field::new(name, width, MatchKind::Range).with_role(role);
+        let proto = Field::new("p", 8, MatchKind::Exact).with_format(ValueFormat::IpProtocol);
+        let fitting = vec![
+            proto.clone(),
+            field("to", 32, FieldRole::DestinationAddress),
+            field("to-port", 16, FieldRole::DestinationPort),
+        ];
+        let zone = vec![Field::new("zone", 32, MatchKind::Exact), fitting[1].clone()];
+        let wide_port = vec![field("to-port", 32, FieldRole::DestinationPort)];
+        let v6 = vec![field("from", 128, FieldRole::SourceAddress), proto];
+        let cases = [
+            (fitting, Some(0)),
+            (zone, None),
+            (wide_port, None),
+            (v6, None),
+        ];
+        let v4 = FiveTuple::new(address("1.2.3.4"), address("5.6.7.8"), 1, 2, 17).unwrap();
+        for (fields, expected) in cases {
+            let schema = Schema::new("any", fields).unwrap();
+            let mut trace = PolicyTrace::new([&schema].into_iter());
+            assert_eq!(trace.push_header(&v4).map(PartId::index), expected);
+            assert_eq!(trace.len(), usize::from(expected.is_some()));
+            if expected.is_some() {
+                assert_eq!(trace.part(PartId::FIRST).header(0), [17, 0x0506_0708, 2]);
+            }
+        }
+        assert_eq!(
+            FiveTuple::new(address("1.2.3.4"), address("::1"), 1, 2, 17),
+            None
+        );
+    }
+}

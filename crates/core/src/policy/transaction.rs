@@ -4,7 +4,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::error::PartError;
-use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
+use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef};
 use crate::ruleset::AddError;
 use crate::schema::Schema;
 use crate::transaction::Change;
@@ -49,7 +49,7 @@ impl<'a> PolicyChange<'a> {
 
 /// A change, without its forms.
 #[derive(Clone, Debug)]
-enum Entry {
+pub(super) enum Entry {
     Insert(Range<usize>),
     Remove(RuleId),
     Modify(Range<usize>),
@@ -150,13 +150,11 @@ impl<'a> PolicyTransaction<'a> {
 /// each part where it stands.
 ///
 /// ```
-/// use classyard::policy::{PartId, PolicyTransactionBuf};
-/// use classyard::*;
+/// use classyard::prelude::*;
+/// use classyard::PartId;
 ///
 /// let policy = Policy::dual_stack();
-/// let engine = EngineSpec::parse("forest")?;
-/// let (mut writer, _table) =
-///     PolicyTable::build_policy(&policy, &engine, &Limits::default(), &mut NoProgress)?;
+/// let (mut writer, _table) = EngineSpec::parse("forest")?.builder().policy_table(&policy)?;
 /// let mut changes = PolicyTransactionBuf::new(policy.schemas());
 /// let mut https = [FieldMatch::Any; 5];
 /// https[3] = FieldMatch::Exact(443);
@@ -169,7 +167,7 @@ impl<'a> PolicyTransaction<'a> {
 /// ```
 #[derive(Clone, Debug)]
 pub struct PolicyTransactionBuf {
-    schemas: Box<[Arc<Schema>]>,
+    pub(super) schemas: Box<[Arc<Schema>]>,
     /// The forms of inserts and modifies, each as a change.
     forms: PackedChanges,
     changes: Vec<Entry>,
@@ -252,6 +250,20 @@ impl PolicyTransactionBuf {
             }
         }
         Ok(first..self.forms.len())
+    }
+
+    /// Appends a change that brings these forms of a rule.
+    pub(super) fn push_forms(
+        &mut self,
+        forms: &[(PartId, Rule)],
+        change: impl FnOnce(Range<usize>) -> Entry,
+    ) -> &mut Self {
+        let first = self.forms.len();
+        for (part, rule) in forms {
+            self.forms.push(*part, &Change::Insert(rule.view()), 0);
+        }
+        self.changes.push(change(first..self.forms.len()));
+        self
     }
 
     /// Sets the cookie of the rule that was appended last, in all its parts.

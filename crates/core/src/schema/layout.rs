@@ -6,6 +6,9 @@ use super::{Field, FieldId, MatchKind, low_ones};
 /// schema's key is padded with zero words up to the next of them.
 pub const KEY_WIDTHS: [usize; 10] = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32];
 
+/// The widest key, in words.
+pub const MAX_KEY_WORDS: usize = KEY_WIDTHS[KEY_WIDTHS.len() - 1];
+
 /// A run of bits inside one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {

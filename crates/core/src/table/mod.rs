@@ -41,15 +41,14 @@
 //! | [`Table<R>`](Table::new) | any [`Replica`] | the replica's |
 //!
 //! ```
-//! use classyard::*;
+//! use classyard::prelude::*;
+//! use classyard::Transaction;
 //!
 //! let schema = Schema::ipv4_5tuple();
-//! let engine = EngineSpec::parse("forest")?;
-//! let (mut writer, table) =
-//!     Table::build(&RuleSet::new(&schema), &engine, &Limits::default(), &mut NoProgress)?;
+//! let forest = EngineSpec::parse("forest")?;
+//! let (mut writer, table) = forest.builder().table(&RuleSet::new(&schema))?;
 //!
-//! let any = [FieldMatch::Any; 5];
-//! let rule = Rule::new(&schema, RuleId::new(7)?, Priority(1), ActionId(3), &any)?;
+//! let rule = Rule::builder(&schema).id(7).priority(1).action(ActionId(3)).build()?;
 //! let mut keys = KeyVec::new(&schema);
 //! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 80, 6])?;
 //!
@@ -81,12 +80,12 @@
 //!
 //! ```
 //! use std::sync::mpsc;
-//! use classyard::*;
+//! use classyard::prelude::*;
+//! use classyard::{NoProgress, Transaction};
 //!
 //! let schema = Schema::ipv4_5tuple();
-//! let engine = EngineSpec::parse("forest")?;
-//! let (mut writer, table) =
-//!     Table::build(&RuleSet::new(&schema), &engine, &Limits::default(), &mut NoProgress)?;
+//! let forest = EngineSpec::parse("forest")?;
+//! let (mut writer, table) = forest.builder().table(&RuleSet::new(&schema))?;
 //! let mut reader = table.reader();
 //! let (ask, asked) = mpsc::channel();
 //! let (computed, plans) = mpsc::channel();
@@ -99,9 +98,7 @@
 //!     });
 //!     let mut planning = false;
 //!     for number in 0..5000 {
-//!         let mut matches = [FieldMatch::Any; 5];
-//!         matches[1] = FieldMatch::Exact(u128::from(number) << 8);
-//!         let rule = Rule::new(&schema, RuleId::new(number)?, Priority(1), ActionId(0), &matches)?;
+//!         let rule = Rule::builder(&schema).id(number).field("dst", number << 8).build()?;
 //!         writer.apply(Transaction::new().insert(rule.view()))?;
 //!         let look = number % 1000 == 999;
 //!         if look && !planning && writer.drift().is_some_and(|drift| drift.is_due()) {

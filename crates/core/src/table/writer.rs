@@ -235,12 +235,12 @@ impl<R: Replica> Writer<R> {
     ///
     /// ```
     /// use std::time::{Duration, Instant};
-    /// use classyard::*;
+    /// use classyard::prelude::*;
+    /// use classyard::Transaction;
     ///
-    /// # let schema = Schema::ipv4_5tuple();
+    /// # let rules = RuleSet::new(&Schema::ipv4_5tuple());
     /// # let engine = EngineSpec::parse("tuplemerge")?;
-    /// # let (rules, limits) = (RuleSet::new(&schema), Limits::default());
-    /// let (mut writer, _table) = Table::build(&rules, &engine, &limits, &mut NoProgress)?;
+    /// let (mut writer, _table) = engine.builder().table(&rules)?;
     /// let start = Instant::now();
     /// writer.set_publish_interval(Duration::from_millis(10));
     /// # let changes = Transaction::new();

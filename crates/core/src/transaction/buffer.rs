@@ -16,12 +16,11 @@ use super::packed::{Kind, PackedChanges, RuleHead};
 /// allocates. Lends the changes as a [`Transaction`].
 ///
 /// ```
-/// use classyard::*;
+/// use classyard::prelude::*;
 ///
 /// let schema = Schema::ipv4_5tuple();
-/// let (rules, engine) = (RuleSet::new(&schema), EngineSpec::parse("forest")?);
-/// let (mut writer, _table) =
-///     Table::build(&rules, &engine, &Limits::default(), &mut NoProgress)?;
+/// let rules = RuleSet::new(&schema);
+/// let (mut writer, _table) = EngineSpec::parse("forest")?.builder().table(&rules)?;
 /// let mut changes = TransactionBuf::new(&schema);
 /// for number in 0..1000 {
 ///     let mut matches = [FieldMatch::Any; 5];

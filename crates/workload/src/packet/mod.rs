@@ -101,5 +101,5 @@ mod tests;
 pub use anomaly::{Anomalies, Anomaly};
 pub use counters::{Counters, Property};
 pub use link::LinkType;
-pub use parsed::{Family, Fragment, Kind, Parsed, Transport};
+pub use parsed::{Family, Fragment, Kind, Parsed, Received, Transport};
 pub use walk::{MAX_EXTENSIONS, MAX_MPLS_LABELS, MAX_VLAN_TAGS, parse};

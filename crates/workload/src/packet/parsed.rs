@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use classyard::{PacketHeader, Schema};
+
 use super::{Anomalies, icmp, sctp, tcp, udp};
 
 /// What a packet is. Every packet is exactly one of these.
@@ -317,10 +319,58 @@ impl Parsed {
         ])
     }
 
+    /// The packet with the port that it came in by, for `openflow15` schemas.
+    #[must_use]
+    pub fn received_by(&self, in_port: u32) -> Received<'_> {
+        Received {
+            packet: self,
+            in_port,
+        }
+    }
+
     /// The protocol above IP, if it is known.
     #[inline]
     #[must_use]
     pub fn transport(&self) -> Option<Transport> {
         Some(Transport::of(self.family?, self.proto?))
     }
+}
+
+/// A packet and the port that it came in by: see [`Parsed::received_by`].
+#[derive(Clone, Copy, Debug)]
+pub struct Received<'p> {
+    packet: &'p Parsed,
+    in_port: u32,
+}
+
+impl PacketHeader for Parsed {
+    /// Has values for the built-in schemas, as [`Parsed::ipv4_5tuple`] and its
+    /// siblings say. The `in_port` of `openflow15` is 0:
+    /// [`received_by`](Parsed::received_by) sets it.
+    fn values(&self, schema: &Schema, values: &mut [u128]) -> bool {
+        self.received_by(0).values(schema, values)
+    }
+}
+
+impl PacketHeader for Received<'_> {
+    fn values(&self, schema: &Schema, values: &mut [u128]) -> bool {
+        let is = |other: &Schema| std::ptr::eq(schema, other) || schema == other;
+        if is(&Schema::ipv4_5tuple()) {
+            copy(self.packet.ipv4_5tuple(), values)
+        } else if is(&Schema::ipv6_5tuple()) {
+            copy(self.packet.ipv6_5tuple(), values)
+        } else if is(&Schema::openflow15()) {
+            copy(self.packet.openflow15(self.in_port), values)
+        } else {
+            false
+        }
+    }
+}
+
+/// Copies a header, if there is one; says whether there is.
+fn copy<const N: usize>(header: Option<[u128; N]>, values: &mut [u128]) -> bool {
+    header.is_some_and(|header| {
+        values.copy_from_slice(&header);
+        true
+    })
 }

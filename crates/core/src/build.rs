@@ -1,0 +1,130 @@
+//! Engines, policies and live tables built with defaults for what callers
+//! rarely set.
+
+use crate::classifier::Classifier;
+use crate::engine::EngineSpec;
+use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::policy::{Policy, PolicyClassifier};
+use crate::progress::{NoProgress, Progress};
+use crate::ruleset::RuleSet;
+use crate::table::{PolicyTable, PolicyWriter, Table, Writer};
+
+/// Builds what an [`EngineSpec`] says, without limits and without progress
+/// reports unless they are set; see [`EngineSpec::builder`].
+pub struct EngineBuilder<'a> {
+    spec: &'a EngineSpec,
+    limits: Limits,
+    progress: Option<&'a mut dyn Progress>,
+}
+
+impl EngineSpec {
+    /// Begins to build this engine.
+    ///
+    /// [`EngineSpec::build`] is the same with limits and progress spelt out.
+    ///
+    /// ```
+    /// use classyard::{EngineSpec, Rule, RuleSet, Schema};
+    ///
+    /// let schema = Schema::ipv4_5tuple();
+    /// let mut rules = RuleSet::new(&schema);
+    /// rules.push(Rule::builder(&schema).id(1).field("dport", 443).build()?.view())?;
+    ///
+    /// let engine = EngineSpec::parse("forest")?;
+    /// let classifier = engine.builder().build(&rules)?;
+    /// assert_eq!(classifier.stats().rules, 1);
+    ///
+    /// // A table of the same rules, to be changed beside readers.
+    /// let (writer, table) = engine.builder().max_rules(1000).table(&rules)?;
+    /// assert_eq!((writer.rules(), table.reader().pin().len()), (1, 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn builder(&self) -> EngineBuilder<'_> {
+        EngineBuilder {
+            spec: self,
+            limits: Limits::default(),
+            progress: None,
+        }
+    }
+}
+
+impl<'a> EngineBuilder<'a> {
+    /// Sets all limits.
+    #[must_use]
+    pub fn limits(self, limits: Limits) -> Self {
+        EngineBuilder { limits, ..self }
+    }
+
+    /// Sets the limit on rules, at building and after every update.
+    #[must_use]
+    pub fn max_rules(mut self, rules: usize) -> Self {
+        self.limits.rules = rules;
+        self
+    }
+
+    /// Sets the limit on the bytes that a built engine holds.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: usize) -> Self {
+        self.limits.bytes = bytes;
+        self
+    }
+
+    /// Sets the limit on the bytes at any moment of building.
+    #[must_use]
+    pub fn max_peak_bytes(mut self, bytes: usize) -> Self {
+        self.limits.peak_bytes = bytes;
+        self
+    }
+
+    /// Sets the progress callback, which can cancel the build.
+    #[must_use]
+    pub fn progress(self, progress: &'a mut dyn Progress) -> Self {
+        EngineBuilder {
+            progress: Some(progress),
+            ..self
+        }
+    }
+
+    fn run<T>(
+        self,
+        build: impl FnOnce(&EngineSpec, &Limits, &mut dyn Progress) -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
+        match self.progress {
+            Some(progress) => build(self.spec, &self.limits, progress),
+            None => build(self.spec, &self.limits, &mut NoProgress),
+        }
+    }
+
+    /// Builds a classifier over a copy of the rules.
+    ///
+    /// # Errors
+    /// Those of [`EngineSpec::build`].
+    pub fn build(self, rules: &RuleSet) -> Result<Box<dyn Classifier>, BuildError> {
+        self.run(|spec, limits, progress| spec.build(rules, limits, progress))
+    }
+
+    /// Builds an engine for each part of a policy.
+    ///
+    /// # Errors
+    /// Those of [`Policy::build`].
+    pub fn policy(self, policy: &Policy) -> Result<PolicyClassifier, BuildError> {
+        self.run(|spec, limits, progress| policy.build(spec, limits, progress))
+    }
+
+    /// Builds a live table: its writer and the handle that readers come from.
+    ///
+    /// # Errors
+    /// Those of [`Table::build`].
+    pub fn table(self, rules: &RuleSet) -> Result<(Writer, Table), BuildError> {
+        self.run(|spec, limits, progress| Table::build(rules, spec, limits, progress))
+    }
+
+    /// Builds a live table of a policy.
+    ///
+    /// # Errors
+    /// Those of [`PolicyTable::build_policy`].
+    pub fn policy_table(self, policy: &Policy) -> Result<(PolicyWriter, PolicyTable), BuildError> {
+        self.run(|spec, limits, progress| PolicyTable::build_policy(policy, spec, limits, progress))
+    }
+}

@@ -1,0 +1,210 @@
+//! Headers of any family, looked up one at a time, and what a winner means.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::classifier::Scratch;
+use crate::rule::{ActionId, Priority, RuleId, Winner};
+use crate::schema::{FieldRole, MAX_FIELDS, MAX_KEY_WORDS, Schema};
+use crate::value::ValueFormat;
+
+use super::{PartId, Policy, PolicyClassifier, PolicyTrace};
+
+/// A header that says by itself for which schemas it has values.
+///
+/// [`FiveTuple`] is one; the packet parser of `classyard-workload` has others.
+pub trait PacketHeader {
+    /// Writes one value for each field of a schema, in order; says whether it
+    /// has a header of that schema. `values` is as long as the schema has
+    /// fields, and of no use when there is none.
+    fn values(&self, schema: &Schema, values: &mut [u128]) -> bool;
+}
+
+/// Addresses, ports and protocol of an IPv4 or IPv6 packet.
+///
+/// It has values for every schema whose fields are source and destination
+/// addresses of its family, source and destination ports of 16 bits, and IP
+/// protocols ([`ValueFormat::IpProtocol`]), such as [`Schema::ipv4_5tuple`] and
+/// [`Schema::ipv6_5tuple`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FiveTuple {
+    addresses: Addresses,
+    sport: u16,
+    dport: u16,
+    proto: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Addresses {
+    V4 { src: Ipv4Addr, dst: Ipv4Addr },
+    V6 { src: Ipv6Addr, dst: Ipv6Addr },
+}
+
+impl Addresses {
+    /// The width of an address in bits.
+    fn width(self) -> u32 {
+        match self {
+            Addresses::V4 { .. } => 32,
+            Addresses::V6 { .. } => 128,
+        }
+    }
+
+    fn bits(self) -> (u128, u128) {
+        match self {
+            Addresses::V4 { src, dst } => (src.to_bits().into(), dst.to_bits().into()),
+            Addresses::V6 { src, dst } => (src.to_bits(), dst.to_bits()),
+        }
+    }
+}
+
+impl FiveTuple {
+    /// A five-tuple; `None` when one address is IPv4 and the other IPv6. A packet
+    /// without ports has 0 for both.
+    #[must_use]
+    pub fn new(src: IpAddr, dst: IpAddr, sport: u16, dport: u16, proto: u8) -> Option<FiveTuple> {
+        let addresses = match (src, dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => Addresses::V4 { src, dst },
+            (IpAddr::V6(src), IpAddr::V6(dst)) => Addresses::V6 { src, dst },
+            _ => return None,
+        };
+        Some(FiveTuple {
+            addresses,
+            sport,
+            dport,
+            proto,
+        })
+    }
+}
+
+impl PacketHeader for FiveTuple {
+    fn values(&self, schema: &Schema, values: &mut [u128]) -> bool {
+        let (src, dst) = self.addresses.bits();
+        let fields = schema.fields().iter().zip(values);
+        for (field, value) in fields {
+            let (width, of_packet) = match (field.role(), field.format()) {
+                (FieldRole::SourceAddress, _) => (self.addresses.width(), src),
+                (FieldRole::DestinationAddress, _) => (self.addresses.width(), dst),
+                (FieldRole::SourcePort, _) => (16, self.sport.into()),
+                (FieldRole::DestinationPort, _) => (16, self.dport.into()),
+                (FieldRole::Plain, ValueFormat::IpProtocol) => (8, self.proto.into()),
+                (FieldRole::Plain, _) => return false,
+            };
+            if field.width() != width {
+                return false;
+            }
+            *value = of_packet;
+        }
+        true
+    }
+}
+
+/// What a policy says of a header: the part that it belongs to, and the winner
+/// there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// The part of the policy.
+    pub part: PartId,
+    /// The outcome of the lookup.
+    pub winner: Winner,
+}
+
+/// The rule that won, with the names that its policy has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision<'p> {
+    /// The rule.
+    pub rule: RuleId,
+    /// Its priority.
+    pub priority: Priority,
+    /// Its action, in the part of the lookup.
+    pub action: ActionId,
+    /// The action's name, if the policy has one for it.
+    pub action_name: Option<&'p str>,
+    /// The rule's name, if it has one.
+    pub rule_name: Option<&'p str>,
+}
+
+/// One header, packed for one schema.
+struct Packed {
+    words: [u64; MAX_KEY_WORDS],
+    length: usize,
+}
+
+impl Packed {
+    /// The key of a header, if it has one of this schema whose values fit.
+    fn new(header: &(impl PacketHeader + ?Sized), schema: &Schema) -> Option<Packed> {
+        let mut values = [0; MAX_FIELDS];
+        let values = &mut values[..schema.fields().len()];
+        let has_values = header.values(schema, values);
+        let mut fields = schema.fields().iter().zip(&*values);
+        if !has_values || fields.any(|(field, &value)| value > field.max_value()) {
+            return None;
+        }
+        let mut words = [0; MAX_KEY_WORDS];
+        let length = schema.key_words();
+        for (id, &value) in schema.field_ids().zip(&*values) {
+            schema.placement(id).set(&mut words[..length], value);
+        }
+        Some(Packed { words, length })
+    }
+
+    fn key(&self) -> &[u64] {
+        &self.words[..self.length]
+    }
+}
+
+impl PolicyClassifier {
+    /// Looks one header up in the first part whose schema it has values for;
+    /// `None` when there is no such part, or a value is wider than its field:
+    /// the header is none of this policy's. Allocates nothing once the scratch
+    /// was used.
+    ///
+    /// One header at a time costs several times a batch's share: prefer
+    /// [`classify`](Self::classify) where packets come many at a time.
+    pub fn classify_header(
+        &self,
+        header: &(impl PacketHeader + ?Sized),
+        scratch: &mut Scratch,
+    ) -> Option<Verdict> {
+        self.parts().iter().enumerate().find_map(|(index, part)| {
+            let packed = Packed::new(header, part.schema())?;
+            Some(Verdict {
+                part: PartId::from_index(index),
+                winner: part.classify_one(packed.key(), scratch),
+            })
+        })
+    }
+}
+
+impl PolicyTrace {
+    /// Adds a header to the first part whose schema it has values for, which is
+    /// returned; `None`, and nothing is added, when there is no such part.
+    pub fn push_header(&mut self, header: &(impl PacketHeader + ?Sized)) -> Option<PartId> {
+        let (part, packed) = self.parts.iter().enumerate().find_map(|(index, keys)| {
+            let packed = Packed::new(header, keys.schema())?;
+            Some((PartId::from_index(index), packed))
+        })?;
+        self.push_key(part, packed.key());
+        Some(part)
+    }
+}
+
+impl Policy {
+    /// What a verdict means: the rule that won, its action, and their names;
+    /// `None` for a miss, and for a rule that the policy does not have.
+    ///
+    /// The policy is the rules as they were when the classifier was built. Of a
+    /// live table that has changed since, ask the guard for the action
+    /// ([`PolicyReplica::action_in`](crate::table::PolicyReplica::action_in))
+    /// and the policy for its [name](Self::action_name).
+    #[must_use]
+    pub fn decision(&self, verdict: Verdict) -> Option<Decision<'_>> {
+        let id = verdict.winner.rule()?;
+        let rule = self.part(verdict.part).get(id)?;
+        Some(Decision {
+            rule: id,
+            priority: rule.priority(),
+            action: rule.action(),
+            action_name: self.action_name(rule.action()),
+            rule_name: self.rule_name(id),
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! A policy's rule by the names of its fields, whichever family it is of.
+
+use std::sync::Arc;
+
+use crate::error::PartError;
+use crate::rule::{ActionId, Draft, FieldValue, Priority, Rule};
+use crate::ruleset::AddError;
+use crate::schema::Schema;
+
+use super::transaction::Entry;
+use super::{PartId, Policy, PolicyTransactionBuf};
+
+/// A rule of a policy, whose fields are given by name. It stands in every part
+/// whose addresses can be what it demands: one with an IPv4 network in the IPv4
+/// part alone, one that demands ports or a protocol only in both.
+///
+/// ```
+/// use classyard::{FiveTuple, Limits, NoProgress, EngineSpec, Policy, PolicyRule, Scratch};
+/// use ipnet::IpNet;
+///
+/// let mut policy = Policy::dual_stack();
+/// let (allow, deny) = (policy.action("allow"), policy.action("deny"));
+/// let servers: IpNet = "2001:db8::/32".parse()?;
+/// policy.add_rule(&PolicyRule::new(1).priority(20).field("dst", servers).action(allow))?;
+/// policy.add_rule(&PolicyRule::new(2).priority(10).field("dport", 23).action(deny))?;
+///
+/// let engine = EngineSpec::parse("forest")?;
+/// let classifier = policy.build(&engine, &Limits::default(), &mut NoProgress)?;
+/// let telnet = FiveTuple::new("10.0.0.1".parse()?, "10.0.0.2".parse()?, 40_000, 23, 6);
+/// let verdict = classifier.classify_header(&telnet.unwrap(), &mut Scratch::new());
+/// let decision = policy.decision(verdict.unwrap()).unwrap();
+/// assert_eq!(decision.action_name, Some("deny"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "a policy or a transaction takes it"]
+pub struct PolicyRule {
+    draft: Draft,
+}
+
+impl PolicyRule {
+    /// A rule with that id, which matches any header, has priority 0 and action
+    /// number 0.
+    pub fn new(id: u32) -> PolicyRule {
+        PolicyRule {
+            draft: Draft::new(Some(id)),
+        }
+    }
+
+    /// Sets the priority; the higher wins.
+    pub fn priority(mut self, priority: u32) -> Self {
+        self.draft.priority = Priority(priority);
+        self
+    }
+
+    /// Sets the action.
+    pub fn action(mut self, action: ActionId) -> Self {
+        self.draft.action = action;
+        self
+    }
+
+    /// Sets the cookie: a number of the caller's.
+    pub fn cookie(mut self, cookie: u64) -> Self {
+        self.draft.cookie = cookie;
+        self
+    }
+
+    /// Demands something of the field of that name.
+    pub fn field(mut self, name: &str, value: impl Into<FieldValue>) -> Self {
+        self.draft.field(name, value.into());
+        self
+    }
+
+    /// The rule in each part where it stands.
+    fn forms<'s>(
+        &self,
+        schemas: impl Iterator<Item = &'s Arc<Schema>>,
+    ) -> Result<Vec<(PartId, Rule)>, AddError> {
+        let id = self.draft.id().map_err(AddError::Rule)?;
+        self.draft.check_families().map_err(AddError::Rule)?;
+        let mut forms = Vec::new();
+        let mut of_other_families = None;
+        for (index, schema) in schemas.enumerate() {
+            if self.draft.is_of_another_family(schema) {
+                of_other_families.get_or_insert(schema);
+                continue;
+            }
+            let matches = self.draft.matches(schema).map_err(AddError::Rule)?;
+            let Draft {
+                priority, action, ..
+            } = self.draft;
+            let rule = Rule::new(schema, id, priority, action, &matches);
+            let rule = rule.map_err(AddError::Rule)?.with_cookie(self.draft.cookie);
+            forms.push((PartId::from_index(index), rule));
+        }
+        match (forms.is_empty(), of_other_families) {
+            // Says which address fits no part.
+            (true, Some(schema)) => {
+                let error = self.draft.matches(schema).err();
+                Err(error.map_or(AddError::Parts(PartError::Missing), AddError::Rule))
+            }
+            _ => Ok(forms),
+        }
+    }
+}
+
+impl Policy {
+    /// Adds a rule to every part where it can stand.
+    ///
+    /// # Errors
+    /// [`AddError`] when a field is in no part or given twice, a value does not
+    /// fit its field, addresses fit no part, or the id is taken. Nothing is added
+    /// then.
+    pub fn add_rule(&mut self, rule: &PolicyRule) -> Result<(), AddError> {
+        let forms = rule.forms(self.schemas())?;
+        let id = rule.draft.id().map_err(AddError::Rule)?;
+        self.check_free(id)?;
+        for (part, rule) in &forms {
+            let added = self.parts[part.index()].push(rule.view());
+            added.expect("no part has a rule of an id that the policy does not have");
+        }
+        self.positions.push(id);
+        self.order.push(id);
+        Ok(())
+    }
+}
+
+impl PolicyTransactionBuf {
+    /// Appends the insert of a rule in every part where it can stand.
+    ///
+    /// # Errors
+    /// [`AddError`] as for [`Policy::add_rule`], except that ids are checked when
+    /// the transaction is applied. Nothing is appended then.
+    pub fn insert_rule(&mut self, rule: &PolicyRule) -> Result<&mut Self, AddError> {
+        let forms = rule.forms(self.schemas.iter())?;
+        Ok(self.push_forms(&forms, Entry::Insert))
+    }
+
+    /// Appends the replacement of the rule with the same id, which may have stood
+    /// in other parts.
+    ///
+    /// # Errors
+    /// Those of [`insert_rule`](Self::insert_rule).
+    pub fn modify_rule(&mut self, rule: &PolicyRule) -> Result<&mut Self, AddError> {
+        let forms = rule.forms(self.schemas.iter())?;
+        Ok(self.push_forms(&forms, Entry::Modify))
+    }
+}

@@ -1,0 +1,98 @@
+//! Links in the project's documents lead somewhere: to a file that is there, and
+//! to a heading in it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                documents(&path, found);
+            }
+        } else if name.ends_with(".md") {
+            found.push(path);
+        }
+    }
+}
+
+/// A document without its code blocks.
+fn prose(text: &str) -> String {
+    let mut in_code = false;
+    let lines = text.lines().filter(|line| {
+        let fence = line.trim_start().starts_with("```");
+        in_code ^= fence;
+        !in_code && !fence
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// The anchors of a document's headings, as forges make them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |line: &str| -> String {
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title
+            .chars()
+            .filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+    };
+    headings.map(anchor).collect()
+}
+
+/// The targets of `[text](target)` and `[key]: target`.
+fn links(text: &str) -> Vec<String> {
+    let inline = text
+        .split("](")
+        .skip(1)
+        .filter_map(|rest| rest.split_once(')'));
+    let mut found: Vec<String> = inline.map(|(target, _)| target.to_owned()).collect();
+    let defined = text
+        .lines()
+        .filter(|line| line.starts_with('['))
+        .filter_map(|line| {
+            let (_, target) = line.split_once("]: ")?;
+            Some(target.trim().to_owned())
+        });
+    found.extend(defined);
+    found
+}
+
+#[test]
+fn links_lead_to_files_and_headings() {
+    let mut files = Vec::new();
+    documents(&root(), &mut files);
+    let mut checked = 0;
+    let mut broken = Vec::new();
+    for file in &files {
+        let text = prose(&fs::read_to_string(file).unwrap());
+        for link in links(&text) {
+            if link.contains("://") || link.starts_with("mailto:") {
+                continue;
+            }
+            checked += 1;
+            let (path, anchor) = link.split_once('#').unwrap_or((&link, ""));
+            let target = match path {
+                "" => file.clone(),
+                _ => file.parent().unwrap().join(path),
+            };
+            if !target.exists() {
+                broken.push(format!("{}: {link}: no such file", file.display()));
+            } else if !anchor.is_empty() {
+                let text = prose(&fs::read_to_string(&target).unwrap());
+                if !anchors(&text).contains(anchor) {
+                    broken.push(format!("{}: {link}: no such heading", file.display()));
+                }
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(checked > 60, "only {checked} links were found");
+}
