@@ -12,7 +12,7 @@ use crate::formats::{Effect, RuleFormat, WriteError, WriteReport};
 
 mod expand;
 
-use expand::{Expansion, Hindrance, MOST_FLOWS};
+use expand::{Expansion, Hindrance, MOST_FLOWS, Missed};
 
 /// The number of priorities of a flow.
 const PRIORITIES: usize = 1 << 16;
@@ -249,7 +249,7 @@ impl Writer {
         let why = match (hindrance, missed) {
             (Some(hindrance), _) if flows.is_empty() => Some(hindrance.why()),
             (Some(hindrance), _) => Some(format!("of one family, {}", hindrance.why())),
-            (None, missed) => missed.map(|missed| missed.why()),
+            (None, missed) => missed.map(Missed::why),
         };
         if let Some(why) = why {
             self.report.lose(policy, id, flows.is_empty(), why);

@@ -449,6 +449,35 @@ fn flow_mistakes() {
     }
 }
 
+/// Only the library makes such rules: files say the same for both families.
+#[test]
+fn a_half_that_matches_nothing_is_lost_and_the_other_is_written() {
+    let mut policy = Policy::dual_stack();
+    let action = policy.action("drop");
+    let half = |protocol| {
+        let mut matches = [FieldMatch::Any; 5];
+        matches[3] = FieldMatch::Exact(80);
+        matches[4] = FieldMatch::Exact(protocol);
+        matches
+    };
+    let (v4, v6) = (half(47), half(6));
+    let parts = [(PartId::FIRST, &v4[..]), (PartId::from_index(1), &v6[..])];
+    policy
+        .add(RuleId::from_index(0), Priority(1), action, &parts)
+        .unwrap();
+    let mut written = Vec::new();
+    let report = write_policy(&policy, RuleFormat::Ovs, &mut written).unwrap();
+    assert_eq!(written, b"priority=1,tcp6,tp_dst=80 actions=drop\n");
+    assert_eq!(
+        report.losses.shown()[0].to_string(),
+        "rule 0: matches fewer headers: of one family, no packet has all that it demands"
+    );
+    assert_eq!(
+        report.notes[0].text,
+        "1 rule was written for one of IPv4 and IPv6 only"
+    );
+}
+
 #[test]
 fn losses_are_all_counted_and_the_first_are_named() {
     let lines = "drop eth_type=0x1234 dport=80\n".repeat(25);
