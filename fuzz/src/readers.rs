@@ -14,11 +14,13 @@ const SOURCE: &str = "fuzz";
 const STRICT: ReadOptions = ReadOptions {
     skip_bad: false,
     limit: 10_000,
+    table: None,
 };
 
 const LENIENT: ReadOptions = ReadOptions {
     skip_bad: true,
     limit: 10_000,
+    table: None,
 };
 
 /// Reads rules strictly and leniently; where the strict reader finds nothing

@@ -32,7 +32,7 @@ Examples:
   classyard classify -r fw.rules -c dump.pcap    packets of a capture against rules
   classyard explain -r fw.rules --header \"src=10.0.0.1 dst=10.0.0.2 dport=443 proto=tcp\"
 
-Exit codes: 0 fine; 1 answers differ or problems were found; 2 bad usage or unreadable input."
+Exit codes: 0 fine; 1 answers differ, problems were found or rules were lost; 2 bad usage or unreadable input."
 )]
 struct Cli {
     /// Say nothing on standard error but errors

@@ -7,8 +7,8 @@ use std::path::Path;
 use classyard::{BuildError, SpecError};
 use classyard_workload::diagnostic::ReadError;
 
-/// Answers differ, or problems were found: what the command was asked to look
-/// for.
+/// Answers differ or problems were found: what the command was asked to look
+/// for. Or rules were lost in writing.
 pub(crate) const EXIT_DIFFERENT: u8 = 1;
 
 /// Bad usage or unreadable input.
@@ -17,7 +17,8 @@ pub(crate) const EXIT_USAGE: u8 = 2;
 /// Why a command ends without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Answers differ or problems were found; the report has said so already.
+    /// Answers differ, problems were found or rules were lost; the report has
+    /// said so already.
     Different,
     /// The command cannot be carried out as asked.
     Usage {

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use anstyle::{AnsiColor, Style};
 use classyard_workload::diagnostic::{Problems, ReadError};
+use classyard_workload::formats::WriteReport;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::Failure;
 use crate::output::diagnostics;
-use crate::output::style::paint;
+use crate::output::style::{counted, paint};
 
 /// Work that ends sooner shows no progress bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -72,6 +73,26 @@ impl Talk {
         self.warn(&text);
     }
 
+    /// Says which rules a file that was written does not say, or says for fewer
+    /// headers, and why. The exit code tells the same, so this is said even if
+    /// quiet.
+    pub(crate) fn losses(self, report: &WriteReport, file: &str) {
+        let losses = &report.losses;
+        let mut text = format!(
+            "{} of {} lost or changed in {file}; the rest was written",
+            losses.total(),
+            counted(report.rules, "rule")
+        );
+        for loss in losses.shown() {
+            text.push_str(&format!("\n  {loss}"));
+        }
+        let hidden = losses.total() - losses.shown().len();
+        if hidden > 0 {
+            text.push_str(&format!("\n  and {hidden} more"));
+        }
+        say(ERROR, "error", &text);
+    }
+
     /// Says why the command failed.
     pub(crate) fn failure(self, failure: &Failure) {
         match failure {
@@ -95,6 +116,14 @@ impl Talk {
                 {
                     say(NOTE, "help", &format!("did you mean `{near}`?"));
                 }
+                let help = match error {
+                    ReadError::SeveralTables { .. } | ReadError::NoSuchTable { .. } => {
+                        "--table N reads the flows of table N and leaves the others out"
+                    }
+                    ReadError::NoTables { .. } => "--table is for flows of Open vSwitch only",
+                    _ => return,
+                };
+                say(NOTE, "help", help);
             }
         }
     }

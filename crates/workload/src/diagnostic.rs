@@ -24,6 +24,10 @@ pub struct ReadOptions {
     pub skip_bad: bool,
     /// The most rules, or headers, to load; one more is an error.
     pub limit: usize,
+    /// Of Open vSwitch's flows, load those of this table only. Without it, all
+    /// flows of a file must stand in one table. With another format it is an
+    /// error.
+    pub table: Option<u8>,
 }
 
 impl Default for ReadOptions {
@@ -32,6 +36,7 @@ impl Default for ReadOptions {
         ReadOptions {
             skip_bad: false,
             limit: usize::MAX,
+            table: None,
         }
     }
 }
@@ -226,6 +231,52 @@ pub enum ReadError {
         /// Rules or headers.
         what: &'static str,
     },
+    /// The flows stand in more than one table, and none was asked for: the best
+    /// flow of all tables is not what a switch would find. Nothing was loaded.
+    #[error(
+        "{file}:{line}: a second table: {}; read one of them, as jumps between tables are not followed",
+        list_tables(.tables)
+    )]
+    SeveralTables {
+        /// The file.
+        file: String,
+        /// The first line of the second table.
+        line: usize,
+        /// The tables' numbers, and how many flows each has.
+        tables: Vec<(u8, usize)>,
+    },
+    /// No flow stands in the table that was asked for.
+    #[error("{file}: no flow is in table {table}; {}", list_tables(.tables))]
+    NoSuchTable {
+        /// The file.
+        file: String,
+        /// What was asked for.
+        table: u8,
+        /// The tables that there are, and how many flows each has.
+        tables: Vec<(u8, usize)>,
+    },
+    /// A table was asked for of rules that stand in none.
+    #[error("{file}: table {table} was asked for, but rules of the format {format} have no tables")]
+    NoTables {
+        /// The file.
+        file: String,
+        /// What was asked for.
+        table: u8,
+        /// The format of the rules.
+        format: &'static str,
+    },
+}
+
+/// `table 0 has 12 flows, table 5 has 1 flow`
+pub(crate) fn list_tables(tables: &[(u8, usize)]) -> String {
+    if tables.is_empty() {
+        return "there are no flows".to_owned();
+    }
+    let tables = tables.iter().map(|(table, flows)| {
+        let ending = if *flows == 1 { "" } else { "s" };
+        format!("table {table} has {flows} flow{ending}")
+    });
+    tables.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -20,13 +20,19 @@ use crate::talk::Talk;
 /// Convert rules, header traces and captures between formats
 ///
 /// Rules become rules of another format. A capture becomes a trace of headers,
-/// and a trace a capture. What the new format cannot say is listed on standard
-/// error.
+/// and a trace a capture. What the new format says in another way is noted on
+/// standard error.
+///
+/// A rule that the new format cannot say, or can say for fewer headers only, is
+/// lost. Lost rules are listed on standard error with the reason, the first
+/// twenty of them, with their number in the file they came from. The other
+/// rules are written, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   classyard convert acl1.txt acl1.rules          ClassBench rules to our own format
   classyard convert fw.rules - --to ovs          our own format to flows
+  classyard convert br0.flows fw.rules --table 0 the flows of one table
   classyard convert dump.pcapng.gz dump.trace    packets to headers
   classyard convert acl1_trace.txt acl1.pcap     headers to packets")]
 pub(crate) struct Args {
@@ -53,6 +59,12 @@ pub(crate) struct Args {
     /// The schema: a built-in name or a TOML file
     #[arg(long, value_name = "SCHEMA")]
     schema: Option<String>,
+
+    /// The table of Open vSwitch flows to read, 0 to 255
+    ///
+    /// A file with flows of several tables is refused without it.
+    #[arg(long, value_name = "N")]
+    table: Option<u8>,
 
     /// Leave bad lines out and go on with the good ones
     #[arg(long)]
@@ -110,6 +122,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         // Read by path, so that schema files beside the rules are found.
         let reading = RulesArgs {
             rules_format: Some(format),
+            table: args.table,
             schema: args.schema.clone(),
             skip_bad: args.skip_bad,
             limit_rules: None,
@@ -121,6 +134,13 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             reading.load(Some(&args.input), talk)?
         };
         return write_rules(&rules.policy, to, &args.output, talk);
+    }
+    if args.table.is_some() {
+        return Err(Failure::usage(format!(
+            "--table is for flows of Open vSwitch, and {} is {}",
+            source_name(&args.input),
+            from.name()
+        )));
     }
     match to {
         Kind::Rules(_) => Err(mismatch(args, from, to)),
@@ -291,9 +311,12 @@ pub(crate) fn tell(report: &WriteReport, talk: Talk) {
             counted(report.lines, "line")
         ));
     }
+    // Rules that are lost are named one by one, unless they are too many.
+    let named = report.losses.shown().len() == report.losses.total();
     for note in &report.notes {
         match note.effect {
             Effect::Exact | Effect::Restated => talk.note(&note.text),
+            Effect::Changed if named => {}
             Effect::Changed => talk.warn(&note.text),
         }
     }

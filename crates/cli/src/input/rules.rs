@@ -23,6 +23,13 @@ pub(crate) struct RulesArgs {
     #[arg(long, value_name = "FORMAT", value_parser = rule_format, help_heading = "Input")]
     pub(crate) rules_format: Option<RuleFormat>,
 
+    /// The table of Open vSwitch flows to read, 0 to 255
+    ///
+    /// A file with flows of several tables is refused without it. Jumps from
+    /// table to table are not followed.
+    #[arg(long, value_name = "N", help_heading = "Input")]
+    pub(crate) table: Option<u8>,
+
     /// The schema of the rules: a built-in name or a TOML file
     ///
     /// Built in are ipv4-5tuple, ipv6-5tuple, openflow15 and dual-5tuple (IPv4
@@ -60,6 +67,7 @@ impl RulesArgs {
         ReadOptions {
             skip_bad: self.skip_bad,
             limit: self.limit_rules.unwrap_or(usize::MAX),
+            table: self.table,
         }
     }
 

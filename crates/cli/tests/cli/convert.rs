@@ -40,6 +40,131 @@ fn losses_are_told_on_standard_error() {
     assert!(run.stderr.contains("note:") || run.stderr.contains("warning:"));
 }
 
+/// Rules of `openflow15`, the given ones after one that every format can say.
+fn openflow(folder: &Folder, rules: &str) -> String {
+    let text = format!("schema openflow15\nallow eth_type=0x800\n{rules}");
+    folder.file("lossy.rules", text)
+}
+
+#[test]
+fn lost_rules_are_named_and_the_exit_code_is_1() {
+    let folder = Folder::new();
+    let rules = openflow(
+        &folder,
+        "drop eth_type=0x806 dport=80 name=odd\ndrop src=10.0.0.1\ndrop proto=icmp eth_type=0x800 sport=8\n",
+    );
+    let flows = folder.path("lossy.flows");
+    for quiet in ["", "-q"] {
+        let run = run(&format!("convert {rules} {flows} {quiet}")).exits(1);
+        let run = run
+            .complains(&format!(
+                "error: 2 of 4 rules lost or changed in {flows}; the rest was written"
+            ))
+            .complains("  rule 1 `odd`: left out: no packet has all that it demands")
+            .complains(
+                "  rule 2: matches fewer headers: it has no Ethernet type, and flows cannot",
+            );
+        assert_eq!(
+            run.stderr.contains("note:"),
+            quiet.is_empty(),
+            "{}",
+            run.stderr
+        );
+        assert_eq!(run.stdout, "");
+        assert_eq!(
+            folder.read("lossy.flows"),
+            "priority=4,ip actions=allow\n\
+             priority=2,ip,nw_src=10.0.0.1 actions=drop\n\
+             priority=2,arp,arp_spa=10.0.0.1 actions=drop\n\
+             priority=2,rarp,arp_spa=10.0.0.1 actions=drop\n\
+             priority=1,icmp,icmp_type=8 actions=drop\n"
+        );
+    }
+    // To standard output, and to another format.
+    run(&format!("convert {rules} - --to ovs"))
+        .exits(1)
+        .complains("2 of 4 rules lost or changed in standard output")
+        .prints("icmp_type=8");
+    let text = "schema ipv4-5tuple\nallow dport=1&0x11\nallow dport=5\n";
+    let rules = folder.file("masks.rules", text);
+    let out = folder.path("masks.classbench");
+    run(&format!("convert {rules} {out}"))
+        .exits(1)
+        .complains("1 of 2 rules lost or changed in")
+        .complains("rule 0: left out: the format has no masks");
+    assert_eq!(folder.read("masks.classbench").lines().count(), 1);
+}
+
+#[test]
+fn twenty_lost_rules_are_named_and_the_rest_counted() {
+    let folder = Folder::new();
+    let rules = openflow(&folder, &"drop eth_type=0x806 dport=80\n".repeat(30));
+    let run = run(&format!("convert {rules} - --to ovs")).exits(1);
+    assert_eq!(run.stderr.matches("\n  rule ").count(), 20);
+    run.complains("error: 30 of 31 rules lost or changed in standard output")
+        .complains("  and 10 more")
+        .complains("warning: 30 rules were left out: no packet has all that they demand");
+}
+
+#[test]
+fn generated_rules_are_no_exception() {
+    let folder = Folder::new();
+    let flows = folder.path("random.flows");
+    let arguments = format!("generate --family openflow15 -n 50 --to ovs -o {flows}");
+    run(&arguments)
+        .exits(1)
+        .complains("of 50 rules lost or changed in")
+        .complains("50 rules generated in");
+    assert!(folder.has("random.flows"));
+    run(&arguments.replace("--to ovs", "--to ovs --consistent")).exits(0);
+}
+
+#[test]
+fn flows_of_one_table_are_read_by_every_command() {
+    let folder = Folder::new();
+    let text =
+        " table=0, priority=5,tcp actions=resubmit(,1)\n table=1, priority=9,tcp actions=drop\n";
+    let flows = folder.file("dump.flows", text);
+    let trace = folder.file("trace", "");
+    let commands = [
+        format!("convert {flows} - --to rules"),
+        format!("classify -r {flows} -t {trace}"),
+        format!("inspect {flows}"),
+        format!("explain --rules {flows} --header in_port=1"),
+        format!("check --rules {flows}"),
+        format!("bench --rules {flows}"),
+        format!("generate trace --rules {flows}"),
+    ];
+    for command in &commands {
+        run(command)
+            .exits(2)
+            .complains("dump.flows:2: a second table: table 0 has 1 flow, table 1 has 1 flow")
+            .complains("--table N reads the flows of table N");
+        run(&format!("{command} --table 7"))
+            .exits(2)
+            .complains("no flow is in table 7; table 0 has 1 flow, table 1 has 1 flow");
+    }
+    let one = run(&format!("{} --table 1", commands[0]))
+        .exits(0)
+        .complains("1 flow of another table was left out: table 0 has 1 flow");
+    assert_eq!(
+        one.stdout,
+        "schema openflow15\ndrop eth_type=0x800 proto=tcp id=1 priority=9\n"
+    );
+    run(&format!("{} --table 0", commands[0]))
+        .exits(0)
+        .complains("1 flow jumps to a table (resubmit, goto_table), which is not followed");
+    let rules = folder.file("office.rules", RULES);
+    run(&format!("convert {rules} - --to ovs --table 0"))
+        .exits(2)
+        .complains("table 0 was asked for, but rules of the format rules have no tables")
+        .complains("--table is for flows of Open vSwitch only");
+    let trace = folder.file("trace", TRACE);
+    run(&format!("convert {trace} - --to trace --table 0"))
+        .exits(2)
+        .complains("--table is for flows of Open vSwitch, and");
+}
+
 #[test]
 fn captures_become_traces_and_traces_captures() {
     let folder = Folder::new();

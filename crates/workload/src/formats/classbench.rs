@@ -558,6 +558,7 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
         let id = policy.ids()[*position];
         if policy.rule(id).any(|(_, rule)| has_mask(&rule)) {
             masked += 1;
+            report.lose(policy, id, true, MASKS);
             continue;
         }
         for (part, rule) in policy.rule(id) {
@@ -577,7 +578,7 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
         Effect::Changed,
         masked,
         format!(
-            "{} left out: the format has no masks but those of prefixes",
+            "{} left out: {MASKS}",
             counted_verb(masked, "rule", "was", "were")
         ),
     );
@@ -631,6 +632,9 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
     );
     Ok(report)
 }
+
+/// Why rules are left out.
+const MASKS: &str = "the format has no masks but those of prefixes";
 
 /// Whether a field has a value under a mask that is no prefix.
 fn has_mask(rule: &RuleRef<'_>) -> bool {

@@ -26,7 +26,9 @@
 //! # What a writer promises
 //!
 //! Whatever a format cannot say is either said another way or left out, and
-//! both are listed and counted in the [`WriteReport`].
+//! both are listed and counted in the [`WriteReport`]. Rules that are lost, so
+//! that some headers are decided otherwise, are named one by one, with the
+//! reason: [`WriteReport::losses`].
 
 use std::fmt;
 use std::io;
@@ -41,6 +43,7 @@ use crate::diagnostic::{Loaded, Problem, ReadError, ReadOptions};
 
 pub mod classbench;
 mod file;
+mod loss;
 pub mod ovs;
 pub mod rules;
 pub mod schema_file;
@@ -49,6 +52,7 @@ pub mod trace;
 mod value;
 
 pub use file::read_text_file;
+pub use loss::{Loss, Losses};
 pub use schema_file::{read_schema, read_schema_file, write_schema};
 pub use trace::{Trace, read_trace, read_trace_file, write_trace};
 
@@ -232,6 +236,13 @@ pub fn read_policy_with(
         Some(format) => format,
         None => return Err(unknown_format(source, text)),
     };
+    if let Some(table) = options.table.filter(|_| format != RuleFormat::Ovs) {
+        return Err(ReadError::NoTables {
+            file: source.to_owned(),
+            table,
+            format: format.name(),
+        });
+    }
     match format {
         RuleFormat::Classbench => classbench::read(source, text, schema, options),
         RuleFormat::Rules => rules::read(source, text, schema, options, loader),
@@ -300,6 +311,9 @@ pub struct WriteReport {
     pub lines: usize,
     /// What does not stand in the file as it stood in the policy.
     pub notes: Vec<WriteNote>,
+    /// The rules that the file does not say, or says for fewer headers. The
+    /// notes with [`Effect::Changed`] count the same rules by reason.
+    pub losses: Losses,
 }
 
 impl WriteReport {
@@ -307,6 +321,15 @@ impl WriteReport {
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.notes.iter().all(|note| note.effect == Effect::Exact)
+    }
+
+    fn lose(&mut self, policy: &Policy, id: RuleId, left_out: bool, why: impl Into<String>) {
+        self.losses.push(|| Loss {
+            id,
+            name: policy.rule_name(id).map(str::to_owned),
+            left_out,
+            why: why.into(),
+        });
     }
 
     fn note(&mut self, effect: Effect, count: usize, text: String) {

@@ -14,6 +14,14 @@
 //! first line. A rule's id is its number in the file, its action the text behind
 //! `actions=`.
 //!
+//! Rules are those of one table: a switch looks for the best flow of one table,
+//! then of the one that this flow jumps to. So a file with flows of several
+//! tables is refused, unless [`ReadOptions::table`] says which one to load. A
+//! flow that names no table is in table 0. Lines of other tables are not looked
+//! at beyond their table and are counted in a note; they keep their numbers. A
+//! line whose table cannot be told is a bad line. Jumps (`resubmit`,
+//! `goto_table`) are not followed; they are counted in a note, too.
+//!
 //! Fields go where the schema has one for them: `openflow15` unless another is
 //! asked for; for five-tuples the Ethernet type picks the family and there is no
 //! place for the fields below IP. A flow that demands a field for which the
@@ -22,6 +30,11 @@
 //! and addresses take any mask, such as `tp_dst=0x1/0x11`. So is a field without what it
 //! needs (`tp_dst` without `tcp`, `udp` or `sctp`; `nw_src` without `ip`), which
 //! switches ignore or refuse.
+//!
+//! The type and the code of ICMP stand in `sport` and `dport` of schemas with a
+//! field for the Ethernet type. For five-tuples, packets of ICMP have the ports
+//! 0, so flows that demand a type or code are refused. No schema has a field for
+//! `arp_sha`, `arp_tha` or the fields of neighbour discovery.
 //!
 //! | in flows | in schemas |
 //! |---|---|
@@ -33,39 +46,48 @@
 //! | `dl_vlan_pcp`, `vlan_pcp`, `vlan_tci` | `vlan_pcp` |
 //! | `mpls_label`, `mpls_tc` | the same |
 //! | `nw_src`, `nw_dst`, `ip_src`, `ip_dst`, with `/24` or a mask | `src`, `dst` of 32 bits |
+//! | `arp_spa`, `arp_tpa` of `arp` and `rarp`, also as `nw_src`, `nw_dst` | `src`, `dst` of 32 bits |
+//! | `arp_op` of `arp` and `rarp`, also as `nw_proto` | `proto` |
 //! | `ipv6_src`, `ipv6_dst`, with `/64` or a mask | `src`, `dst` of 128 bits |
 //! | `nw_proto`, `ip_proto`, `tcp`, `udp`, `sctp`, `icmp`, and with a 6 | `proto` |
 //! | `nw_tos` (its upper six bits), `ip_dscp` | `ip_dscp` |
 //! | `tp_src`, `tp_dst`, `tcp_src`, `udp_dst`, …, with a mask | `sport`, `dport` |
+//! | `icmp_type`, `icmp_code`, `icmpv6_type`, `icmpv6_code`, also as `tp_src`, `tp_dst` | `sport`, `dport` |
 //!
-//! Counters and ages are passed over; cookies, timeouts, flags and several
-//! tables in one file are passed over and counted in a note. `#` starts a
-//! comment anywhere.
+//! Counters and ages are passed over; cookies, timeouts and flags are passed
+//! over and counted in a note. `#` starts a comment anywhere.
 //!
 //! # Writing
 //!
 //! OpenFlow has no ranges: each is written as the few masked values that cover
-//! it, so a rule may become many flows. A rule that needs an Ethernet type or a
-//! protocol by OpenFlow's rules but has none becomes a flow for each that fits.
-//! Packets without the header in question are not matched by these, as in
-//! OpenFlow, even if a rule would match the zeros that stand for a missing field
-//! in keys. All of this is counted in the report, as is whatever is left out.
+//! it, so a rule may become many flows. The type and code of ICMP take no mask
+//! and are written value by value. A demand that all packets of a kind meet is
+//! not written: `sport` of 0 to 1023 for ICMP, or a port of 0 for a protocol
+//! without ports, as fields that packets lack are 0.
+//!
+//! A rule that needs an Ethernet type or a protocol by OpenFlow's rules but has
+//! none becomes a flow for each that fits. What flows cannot say is lost, and
+//! stands in the report rule by rule: masks on fields that take one value,
+//! fields of IP behind MPLS labels, rules that match no packet, rules that would
+//! become more than 65,536 flows. A rule without an Ethernet type is said only
+//! in part where it matches packets with IP behind labels, or packets of other
+//! types by the zeros of the fields that they lack.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use classyard::policy::{PartId, Policy};
 use classyard::{FieldMatch, Priority, Schema};
 
-use super::text::{counted, counted_verb, is_blank, lines, quoted};
+use super::text::{counted_verb, is_blank, lines, quoted};
 use super::{Fault, SchemaChoice, limit_reached, rule_number};
-use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
+use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions, list_tables};
 
 mod flow;
 mod write;
 
 pub use write::write;
 
-use flow::{Flow, place};
+use flow::{Flow, place, table_of};
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -129,7 +151,8 @@ fn is_heading(line: &str) -> bool {
 /// Reads flows; see the [module](self) for the format.
 ///
 /// # Errors
-/// [`ReadError`]: the bad lines, or more flows than `options` allow.
+/// [`ReadError`]: the bad lines, flows of several tables or none of the table
+/// that is asked for, or more flows than `options` allow.
 pub fn read(
     source: &str,
     text: &str,
@@ -145,8 +168,17 @@ pub fn read(
     let flows = lines(text)
         .map(|(number, line)| (number, line, line.split('#').next().unwrap_or(line)))
         .filter(|(_, _, said)| !is_blank(said) && !is_heading(said));
+    let tables = Tables::of(flows.clone().map(|(number, _, said)| (number, said)));
+    tables.check(source, options.table)?;
+    let elsewhere = |said: &str| {
+        let asked = options.table;
+        asked.is_some_and(|asked| table_of(said).is_some_and(|table| table != asked))
+    };
     for (index, (number, line, said)) in flows.enumerate() {
         let id = rule_number(source, index, number)?;
+        if elsewhere(said) {
+            continue;
+        }
         let parsed = Flow::parse(said).and_then(|flow| {
             let parts = place(&flow, &schemas, choice.name())?;
             Ok((flow, parts))
@@ -175,14 +207,73 @@ pub fn read(
         }
     }
     let mut loaded = problems.finish(policy, options)?;
-    loaded.notes = ignored.notes();
+    loaded.notes = tables.notes(options.table);
+    loaded.notes.extend(ignored.notes());
     Ok(loaded)
+}
+
+/// The tables in which flows stand: how many flows, and the first one's line.
+struct Tables(BTreeMap<u8, (usize, usize)>);
+
+impl Tables {
+    /// Counts. Lines whose table cannot be told are left to the reader of
+    /// flows, which finds what is wrong with them.
+    fn of<'t>(flows: impl Iterator<Item = (usize, &'t str)>) -> Tables {
+        let mut tables = BTreeMap::new();
+        for (line, said) in flows {
+            if let Some(table) = table_of(said) {
+                tables.entry(table).or_insert((0, line)).0 += 1;
+            }
+        }
+        Tables(tables)
+    }
+
+    fn counts(&self, except: Option<u8>) -> Vec<(u8, usize)> {
+        let tables = self.0.iter().filter(|(table, _)| Some(**table) != except);
+        tables.map(|(table, (count, _))| (*table, *count)).collect()
+    }
+
+    /// That there is one table to read.
+    fn check(&self, source: &str, asked: Option<u8>) -> Result<(), ReadError> {
+        let file = source.to_owned();
+        match asked {
+            Some(table) if !self.0.contains_key(&table) => Err(ReadError::NoSuchTable {
+                file,
+                table,
+                tables: self.counts(None),
+            }),
+            None if self.0.len() > 1 => {
+                let mut firsts: Vec<usize> = self.0.values().map(|(_, line)| *line).collect();
+                firsts.sort_unstable();
+                Err(ReadError::SeveralTables {
+                    file,
+                    line: firsts[1],
+                    tables: self.counts(None),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn notes(&self, asked: Option<u8>) -> Vec<String> {
+        let others = self.counts(asked);
+        let flows: usize = others.iter().map(|(_, count)| count).sum();
+        let left_out = (asked.is_some() && flows > 0).then(|| {
+            let flows = if flows == 1 {
+                "1 flow of another table was".to_owned()
+            } else {
+                format!("{flows} flows of other tables were")
+            };
+            format!("{flows} left out: {}", list_tables(&others))
+        });
+        left_out.into_iter().collect()
+    }
 }
 
 /// What flows say that rules cannot.
 #[derive(Default)]
 struct Ignored {
-    tables: BTreeSet<u32>,
+    jumps: usize,
     cookies: usize,
     timeouts: usize,
     flags: usize,
@@ -191,7 +282,7 @@ struct Ignored {
 
 impl Ignored {
     fn count(&mut self, flow: &Flow<'_>) {
-        self.tables.insert(flow.table);
+        self.jumps += usize::from(flow.jumps);
         self.cookies += usize::from(flow.cookie);
         self.timeouts += usize::from(flow.timeout);
         self.flags += usize::from(flow.flags);
@@ -200,10 +291,10 @@ impl Ignored {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.tables.len() > 1 {
+        if self.jumps > 0 {
             notes.push(format!(
-                "the flows of {} stand in one list; jumps from table to table are not followed",
-                counted(self.tables.len(), "table")
+                "{} to a table (resubmit, goto_table), which is not followed: the action is kept as text",
+                counted_verb(self.jumps, "flow", "jumps", "jump")
             ));
         }
         let counts = [

@@ -3,5 +3,7 @@
 use super::*;
 
 mod errors;
+mod flow_packets;
+mod flow_tables;
 mod flows;
 mod round_trips;

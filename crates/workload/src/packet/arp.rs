@@ -1,4 +1,4 @@
-//! ARP for IPv4 over Ethernet (RFC 826).
+//! ARP for IPv4 over Ethernet (RFC 826), and RARP (RFC 903).
 //!
 //! [`Arp::new`] is the only check. The view it returns holds exactly the 28
 //! bytes of such a packet, so none of its methods can fail.

@@ -7,6 +7,8 @@
 pub const IPV4: u16 = 0x0800;
 /// The EtherType of ARP.
 pub const ARP: u16 = 0x0806;
+/// The EtherType of RARP, whose packets look like those of ARP.
+pub const RARP: u16 = 0x8035;
 /// The EtherType of IPv6.
 pub const IPV6: u16 = 0x86dd;
 /// The EtherType of MPLS.

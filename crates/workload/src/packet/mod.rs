@@ -49,8 +49,9 @@
 //!   has it (`tp_src`, `tp_dst`). Five-tuple rules see 0 instead, since rule
 //!   sets of that kind wildcard ports for ICMP, and a filter for port 8 must
 //!   not match a ping.
-//! * Of ARP for IPv4, `src` and `dst` are the sender's and the target's
-//!   protocol address and `proto` is the operation, as in OpenFlow 1.1.
+//! * Of ARP and RARP for IPv4, `src` and `dst` are the sender's and the
+//!   target's protocol address and `proto` is the operation's low 8 bits, as in
+//!   OpenFlow 1.1.
 //! * Of IPv6, `src` and `dst` are 0: the schema's addresses have 32 bits. The
 //!   other fields are as for IPv4.
 //! * Without an Ethernet header (raw IP, loopback) `eth_src` and `eth_dst` are
@@ -96,7 +97,7 @@ mod parsed;
 mod walk;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use anomaly::{Anomalies, Anomaly};
 pub use counters::{Counters, Property};

@@ -18,7 +18,7 @@ pub enum Kind {
     Ipv4Incomplete,
     /// IPv6 whose five-tuple is not known: cut short or malformed.
     Ipv6Incomplete,
-    /// ARP.
+    /// ARP, or RARP.
     Arp,
     /// MPLS around something that is not IP.
     Mpls,

@@ -1,7 +1,7 @@
 //! Tests of the whole way through a packet.
 
 mod random;
-mod stack;
+pub(crate) mod stack;
 
 use super::*;
 use stack::{Extension, Net, Stack, Upper};
@@ -78,8 +78,15 @@ fn stacks() -> Vec<Stack> {
         v6(vec![Fragment(0, true), Destination(0)], tcp()),
         v6(vec![Destination(0)], Upper::Other(50, vec![1; 8])),
         Net::Arp {
+            reverse: false,
             operation: 2,
             sender: 0xc000_0201,
+            target: 0xc000_0209,
+        },
+        Net::Arp {
+            reverse: true,
+            operation: 3,
+            sender: 0,
             target: 0xc000_0209,
         },
         Net::Other(0x88cc, vec![2, 7, 4]),
@@ -383,6 +390,7 @@ fn malformed_headers_are_named() {
         ),
         (
             Net::Arp {
+                reverse: false,
                 operation: 1,
                 sender: 1,
                 target: 2,

@@ -176,7 +176,7 @@ fn on_network(p: &mut Parsed, ethertype: u16, bytes: &[u8]) {
     match ethertype {
         ethernet::IPV4 => on_ipv4(p, bytes),
         ethernet::IPV6 => on_ipv6(p, bytes),
-        ethernet::ARP => on_arp(p, bytes),
+        ethernet::ARP | ethernet::RARP => on_arp(p, bytes),
         ethernet::MPLS | ethernet::MPLS_UPSTREAM => on_mpls(p, bytes),
         _ => p.stop(Kind::OtherNetwork, Anomaly::UnknownEthertype),
     }

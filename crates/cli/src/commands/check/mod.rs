@@ -333,6 +333,7 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
             .as_ref()
             .map(|schema| format!("--schema {schema}")),
     );
+    flags.extend(args.reading.table.map(|table| format!("--table {table}")));
     flags.extend(args.reading.skip_bad.then(|| "--skip-bad".to_owned()));
     let drawn = |given: bool| {
         args.headers_drawn

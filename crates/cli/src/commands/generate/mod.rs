@@ -26,6 +26,9 @@ mod trace;
 /// Rules come from a built-in profile, from a profile in TOML or from the
 /// parameter file ("seed file") of ClassBench. The same flags give the same
 /// rules on every machine.
+///
+/// A rule that the format cannot say, or can say for fewer headers only, is
+/// listed on standard error; the rest is written, and the exit code is 1.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -165,13 +168,15 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let policy = make(&recipe, talk)?;
     let took = began.elapsed().as_secs_f64();
     let format = args.to.unwrap_or_else(|| default_format(&policy));
-    write_rules(&policy, format, &args.output, talk)?;
-    talk.note(&format!(
-        "{} generated in {}",
-        counted(policy.len(), "rule"),
-        seconds(took)
-    ));
-    Ok(())
+    let written = write_rules(&policy, format, &args.output, talk);
+    if matches!(written, Ok(()) | Err(Failure::Different)) {
+        talk.note(&format!(
+            "{} generated in {}",
+            counted(policy.len(), "rule"),
+            seconds(took)
+        ));
+    }
+    written
 }
 
 fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
@@ -238,6 +243,10 @@ fn default_format(policy: &Policy) -> RuleFormat {
 
 /// Writes rules to a file or to standard output and tells what a format could
 /// not say.
+///
+/// # Errors
+/// [`Failure::Different`] if a rule was lost or says something else; the file
+/// has the rest.
 pub(crate) fn write_rules(
     policy: &Policy,
     format: RuleFormat,
@@ -248,7 +257,15 @@ pub(crate) fn write_rules(
         write_policy(policy, format, out).map_err(written)
     })?;
     crate::commands::convert::tell(&report, talk);
-    Ok(())
+    if report.losses.is_empty() {
+        return Ok(());
+    }
+    let file = match is_dash(path) {
+        true => "standard output".to_owned(),
+        false => path.display().to_string(),
+    };
+    talk.losses(&report, &file);
+    Err(Failure::Different)
 }
 
 /// Sorts out whether a writer failed or the format cannot say it.

@@ -7,8 +7,8 @@ use classyard::policy::PartId;
 use classyard::{FieldMatch, Schema, ValueFormat};
 
 use super::{
-    ARP, DEFAULT_PRIORITY, Fault, ICMP, ICMPV6, IPV4, IPV6, MPLS, MPLS_MULTICAST, PORTS, SCTP,
-    SHORTHANDS, TCP, UDP, quoted,
+    ARP, DEFAULT_PRIORITY, Fault, ICMP, ICMPV6, IPV4, IPV6, MPLS, MPLS_MULTICAST, PORTS, RARP,
+    SCTP, SHORTHANDS, TCP, UDP, quoted,
 };
 use crate::formats::value::{kind_takes, parse_length, too_large};
 
@@ -17,13 +17,16 @@ use crate::formats::value::{kind_takes, parse_length, too_large};
 pub(super) struct Flow<'t> {
     pub(super) priority: u32,
     pub(super) action: &'t str,
-    pub(super) table: u32,
+    /// Whether the action leads to another table.
+    pub(super) jumps: bool,
     pub(super) cookie: bool,
     pub(super) timeout: bool,
     pub(super) flags: bool,
     pub(super) low_tos_bits: bool,
     eth_type: Option<(u16, &'t str)>,
     protocol: Option<(u8, &'t str)>,
+    /// The protocol, if it was said as the operation of ARP.
+    arp_operation: Option<&'t str>,
     demands: Vec<Demand<'t>>,
 }
 
@@ -43,11 +46,17 @@ struct Demand<'t> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    Ipv4,
+    Ipv4OrArp,
     Ipv6,
     AnyIp,
+    /// ARP or RARP.
+    Arp,
     Mpls,
-    /// A protocol with ports; this one, if the field's name says which.
+    /// ICMP or ICMPv6: ovs-ofctl prints `icmp_type` for both.
+    Icmp,
+    Icmpv6,
+    /// A protocol with ports; this one, if the field's name says which. Without
+    /// one, ICMP as well: its type and code.
     Ports(Option<u8>),
 }
 
@@ -57,34 +66,31 @@ impl<'t> Flow<'t> {
         let mut flow = Flow {
             priority: DEFAULT_PRIORITY,
             action: "",
-            table: 0,
+            jumps: false,
             cookie: false,
             timeout: false,
             flags: false,
             low_tos_bits: false,
             eth_type: None,
             protocol: None,
+            arp_operation: None,
             demands: Vec::new(),
         };
         let mut rest = line;
         let mut first = true;
         loop {
-            let start = rest.trim_start_matches([',', ' ', '\t', '\u{b}', '\u{c}', '\r']);
-            let action = start
-                .strip_prefix("actions=")
-                .or(start.strip_prefix("action="));
-            if let Some(action) = action {
-                flow.action = action.trim();
-                if flow.action.is_empty() {
-                    return Err(Fault::missing(line, "actions, or `drop`"));
+            let token = match next_token(&mut rest) {
+                Token::Actions(action) => {
+                    flow.action = action.trim();
+                    if flow.action.is_empty() {
+                        return Err(Fault::missing(line, "actions, or `drop`"));
+                    }
+                    flow.jumps = is_jump(flow.action);
+                    break;
                 }
-                break;
-            }
-            if start.is_empty() {
-                return Err(Fault::missing(line, "`actions=…`"));
-            }
-            let (token, tail) = start.split_at(token_length(start));
-            rest = tail;
+                Token::End => return Err(Fault::missing(line, "`actions=…`")),
+                Token::Word(token) => token,
+            };
             match token {
                 "flow" | "add" if first => {}
                 "modify" | "modify_strict" | "delete" | "delete_strict" if first => {
@@ -108,7 +114,10 @@ impl<'t> Flow<'t> {
         };
         match key {
             "priority" => self.priority = number(value, 16, key)?,
-            "table" => self.table = number(value, 8, key)?,
+            // Which table counts is decided by `table_of`.
+            "table" => {
+                let _: u8 = number(value, 8, key)?;
+            }
             "cookie" => {
                 self.cookie |= value
                     .bytes()
@@ -117,7 +126,7 @@ impl<'t> Flow<'t> {
             "idle_timeout" | "hard_timeout" => self.timeout |= value != "0",
             "importance" => self.flags |= value != "0",
             "duration" | "n_packets" | "n_bytes" | "idle_age" | "hard_age" => {}
-            _ if value == "*" && is_field(key) => {}
+            _ if value == "*" && (is_field(key) || WITHOUT_PLACE.contains(&key)) => {}
             _ => self.field(key, value, token)?,
         }
         Ok(())
@@ -141,7 +150,7 @@ impl<'t> Flow<'t> {
     }
 
     fn field(&mut self, key: &'t str, value: &'t str, token: &'t str) -> Result<(), Fault<'t>> {
-        use Needs::{AnyIp, Ipv4, Ipv6, Mpls, Nothing, Ports};
+        use Needs::{AnyIp, Arp, Icmp, Icmpv6, Ipv4OrArp, Ipv6, Mpls, Nothing, Ports};
         let (field, width, wanted, needs) = match key {
             "in_port" => ("in_port", None, port_number(value)?, Nothing),
             "metadata" => ("metadata", None, masked(value, 64, key)?, Nothing),
@@ -154,15 +163,23 @@ impl<'t> Flow<'t> {
             "dl_vlan_pcp" | "vlan_pcp" => ("vlan_pcp", None, exact(value, 3, key)?, Nothing),
             "mpls_label" => ("mpls_label", None, exact(value, 20, key)?, Mpls),
             "mpls_tc" => ("mpls_tc", None, exact(value, 3, key)?, Mpls),
-            "nw_src" | "ip_src" => ("src", Some(32), ipv4(value)?, Ipv4),
-            "nw_dst" | "ip_dst" => ("dst", Some(32), ipv4(value)?, Ipv4),
+            "nw_src" | "ip_src" => ("src", Some(32), ipv4(value)?, Ipv4OrArp),
+            "nw_dst" | "ip_dst" => ("dst", Some(32), ipv4(value)?, Ipv4OrArp),
+            "arp_spa" => ("src", Some(32), ipv4(value)?, Arp),
+            "arp_tpa" => ("dst", Some(32), ipv4(value)?, Arp),
+            "arp_op" => {
+                self.arp_operation = Some(token);
+                return self.set_protocol(number(value, 8, key)?, token);
+            }
             "ipv6_src" => ("src", Some(128), ipv6(value)?, Ipv6),
             "ipv6_dst" => ("dst", Some(128), ipv6(value)?, Ipv6),
             "nw_proto" | "ip_proto" => {
-                let protocol = number(value, 8, key)?;
-                self.set_protocol(protocol, token)?;
-                return Ok(());
+                return self.set_protocol(number(value, 8, key)?, token);
             }
+            "icmp_type" => ("sport", None, byte(value, key)?, Icmp),
+            "icmp_code" => ("dport", None, byte(value, key)?, Icmp),
+            "icmpv6_type" => ("sport", None, byte(value, key)?, Icmpv6),
+            "icmpv6_code" => ("dport", None, byte(value, key)?, Icmpv6),
             "nw_tos" => {
                 let tos: u8 = number(value, 8, key)?;
                 self.low_tos_bits |= tos & 3 != 0;
@@ -265,53 +282,135 @@ impl<'t> Flow<'t> {
         let eth_type = self.eth_type.map(|(eth_type, _)| eth_type);
         let protocol = self.protocol.map(|(protocol, _)| protocol);
         let is_ip = matches!(eth_type, Some(IPV4 | IPV6));
-        if let Some((_, text)) = self.protocol.filter(|_| !is_ip) {
-            let found = match eth_type {
-                Some(ARP) => "the operation of ARP, which no schema here has",
-                _ => "a protocol without `ip` or `ipv6`",
+        let is_arp = matches!(eth_type, Some(ARP | RARP));
+        if let Some((_, text)) = self.protocol.filter(|_| !is_ip && !is_arp) {
+            let (found, expected) = match self.arp_operation {
+                Some(_) => ("an operation of ARP without `arp` or `rarp`", ARP_WORDS),
+                None => (
+                    "a protocol without `ip` or `ipv6`",
+                    "`ip` or `ipv6` on the line",
+                ),
             };
-            return Err(Fault::new(text, found, "`ip` or `ipv6` on the line"));
+            return Err(Fault::new(text, found, expected));
+        }
+        if let Some(text) = self.arp_operation.filter(|_| !is_arp) {
+            let found = "an operation of ARP without `arp` or `rarp`";
+            return Err(Fault::new(text, found, ARP_WORDS));
         }
         for demand in &self.demands {
             let (met, expected) = match demand.needs {
                 Needs::Nothing => (true, ""),
-                Needs::Ipv4 => (
-                    eth_type == Some(IPV4),
-                    "`ip`, `tcp`, … or dl_type=0x0800 on the line",
+                Needs::Ipv4OrArp => (
+                    is_arp || eth_type == Some(IPV4),
+                    "`ip`, `tcp`, `arp`, … or dl_type=0x0800 on the line",
                 ),
                 Needs::Ipv6 => (
                     eth_type == Some(IPV6),
                     "`ipv6`, `tcp6`, … or dl_type=0x86dd on the line",
                 ),
                 Needs::AnyIp => (is_ip, "`ip` or `ipv6` on the line"),
+                Needs::Arp => (is_arp, ARP_WORDS),
                 Needs::Mpls => (
                     matches!(eth_type, Some(MPLS | MPLS_MULTICAST)),
                     "`mpls` or `mplsm` on the line",
+                ),
+                Needs::Icmp => (self.is_icmp(), "`icmp` or `icmp6` on the line"),
+                Needs::Icmpv6 => (
+                    self.is_icmp() && eth_type == Some(IPV6),
+                    "`icmp6` on the line",
                 ),
                 Needs::Ports(Some(wanted)) => (
                     is_ip && protocol == Some(wanted),
                     "the field's protocol on the line",
                 ),
-                Needs::Ports(None) => match protocol {
-                    Some(ICMP | ICMPV6) => {
-                        (false, "no type or code of ICMP, which no schema here has")
-                    }
-                    _ => (
-                        is_ip && matches!(protocol, Some(TCP | UDP | SCTP)),
-                        "`tcp`, `udp` or `sctp`, or one with a 6, on the line",
-                    ),
-                },
+                Needs::Ports(None) if self.is_icmp() => (
+                    matches!(demand.wanted, FieldMatch::Any)
+                        || matches!(demand.wanted, FieldMatch::Exact(value) if value <= 255),
+                    "a type or code of ICMP: 0 to 255, without a mask",
+                ),
+                Needs::Ports(None) => (
+                    is_ip && matches!(protocol, Some(TCP | UDP | SCTP)),
+                    "`tcp`, `udp` or `sctp`, or one with a 6, on the line",
+                ),
             };
             if !met {
-                return Err(Fault::new(
-                    demand.text,
-                    format!("{} without what it needs", quoted(demand.text)),
-                    expected,
-                ));
+                let found = match demand.needs {
+                    Needs::Ports(None) if self.is_icmp() => {
+                        format!("{} is no type or code of ICMP", quoted(demand.text))
+                    }
+                    _ => format!("{} without what it needs", quoted(demand.text)),
+                };
+                return Err(Fault::new(demand.text, found, expected));
             }
         }
         Ok(())
     }
+
+    /// Whether the packets are ICMP in IPv4 or ICMPv6 in IPv6.
+    fn is_icmp(&self) -> bool {
+        let stack = (self.eth_type, self.protocol);
+        matches!(
+            stack,
+            (Some((IPV4, _)), Some((ICMP, _))) | (Some((IPV6, _)), Some((ICMPV6, _)))
+        )
+    }
+}
+
+const ARP_WORDS: &str = "`arp` or `rarp` on the line";
+
+/// The table of a line's flow, 0 if it names none; `None` if the line is no
+/// flow or its table is no number.
+pub(super) fn table_of(line: &str) -> Option<u8> {
+    let mut rest = line;
+    let mut table = None;
+    loop {
+        match next_token(&mut rest) {
+            Token::Word(token) => {
+                if let Some(value) = token.strip_prefix("table=") {
+                    table = Some(number(value, 8, "table").ok()?);
+                }
+            }
+            Token::Actions(_) => return Some(table.unwrap_or(0)),
+            Token::End => return table,
+        }
+    }
+}
+
+/// Whether an action leads to another table.
+fn is_jump(action: &str) -> bool {
+    let mut words = action.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.any(|word| {
+        ["resubmit", "goto_table"]
+            .iter()
+            .any(|jump| word.eq_ignore_ascii_case(jump))
+    })
+}
+
+/// A piece of a line.
+enum Token<'t> {
+    /// A field, a word or an attribute.
+    Word(&'t str),
+    /// What stands behind `actions=`, which is the rest of the line.
+    Actions(&'t str),
+    /// Nothing is left.
+    End,
+}
+
+/// Takes the next piece of what is left of a line.
+fn next_token<'t>(rest: &mut &'t str) -> Token<'t> {
+    let start = rest.trim_start_matches([',', ' ', '\t', '\u{b}', '\u{c}', '\r']);
+    let action = start
+        .strip_prefix("actions=")
+        .or(start.strip_prefix("action="));
+    if let Some(action) = action {
+        return Token::Actions(action);
+    }
+    if start.is_empty() {
+        return Token::End;
+    }
+    let (token, tail) = start.split_at(token_length(start));
+    *rest = tail;
+    Token::Word(token)
 }
 
 /// Up to the next comma or blank outside of quotes.
@@ -331,7 +430,7 @@ fn token_length(text: &str) -> usize {
 
 /// Whether flows have a field of that name here.
 fn is_field(key: &str) -> bool {
-    const FIELDS: [&str; 23] = [
+    const FIELDS: [&str; 30] = [
         "in_port",
         "metadata",
         "dl_src",
@@ -355,14 +454,37 @@ fn is_field(key: &str) -> bool {
         "nw_tos",
         "tp_src",
         "tp_dst",
+        "icmp_type",
+        "icmp_code",
+        "icmpv6_type",
+        "icmpv6_code",
+        "arp_spa",
+        "arp_tpa",
+        "arp_op",
     ];
     FIELDS.contains(&key)
 }
 
+/// Fields of ARP and of neighbour discovery for which schemas have no field.
+const WITHOUT_PLACE: [&str; 7] = [
+    "arp_sha",
+    "arp_tha",
+    "nd_target",
+    "nd_sll",
+    "nd_tll",
+    "nd_reserved",
+    "nd_options_type",
+];
+
 fn unsupported<'t>(key: &str, token: &'t str) -> Fault<'t> {
+    let found = if WITHOUT_PLACE.contains(&key) {
+        format!("no schema has a field for {}", quoted(key))
+    } else {
+        format!("unsupported field {}", quoted(key))
+    };
     Fault::new(
         token,
-        format!("unsupported field {}", quoted(key)),
+        found,
         "a field that schemas have, or a flow without it (dropping it would change what matches)",
     )
 }
@@ -399,6 +521,19 @@ fn number<'t, T: TryFrom<u128>>(text: &'t str, width: u32, key: &str) -> Result<
 
 fn exact<'t>(text: &'t str, width: u32, key: &str) -> Result<FieldMatch, Fault<'t>> {
     number(text, width, key).map(FieldMatch::Exact)
+}
+
+/// A type or code of ICMP. Open vSwitch takes a mask of all bits or of none.
+fn byte<'t>(text: &'t str, key: &str) -> Result<FieldMatch, Fault<'t>> {
+    let (value, mask) = split_mask(text, 8, key)?;
+    match ternary(value, mask, 8) {
+        FieldMatch::Ternary { .. } => Err(Fault::new(
+            text,
+            format!("{} has a mask, which `{key}` does not take", quoted(text)),
+            "one value, 0 to 255",
+        )),
+        wanted => Ok(wanted),
+    }
 }
 
 /// A number, and its mask if it has one.
@@ -564,8 +699,9 @@ fn place_in<'t>(
     schema: &Arc<Schema>,
 ) -> Result<Option<Vec<FieldMatch>>, Fault<'t>> {
     let mut demands = Vec::with_capacity(flow.demands.len() + 2);
+    let typed = schema.field_named("eth_type").is_some();
     if let Some((eth_type, text)) = flow.eth_type {
-        if schema.field_named("eth_type").is_some() {
+        if typed {
             demands.push(plain("eth_type", eth_type.into(), text));
         } else if family(schema) != Some(eth_type) {
             return Ok(None);
@@ -580,6 +716,17 @@ fn place_in<'t>(
     for demand in demands {
         if demand.wanted == FieldMatch::Any {
             continue;
+        }
+        if !typed && flow.is_icmp() && matches!(demand.field, "sport" | "dport") {
+            return Err(Fault::new(
+                demand.text,
+                format!(
+                    "schema `{}` has no field for {}: packets of ICMP have the ports 0 there",
+                    schema.name(),
+                    quoted(demand.text)
+                ),
+                "a flow without it, or the schema openflow15",
+            ));
         }
         let place = schema.field_named(demand.field).filter(|&id| {
             let width = schema.field(id).width();

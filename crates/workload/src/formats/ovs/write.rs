@@ -3,19 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
 
 use classyard::policy::Policy;
-use classyard::schema::Field;
-use classyard::{FieldMatch, Priority, RuleId, RuleRef, Schema, ValueFormat};
+use classyard::{Priority, RuleId, Schema};
 
-use super::flow::family;
-use super::{IPV4, IPV6, MPLS, MPLS_MULTICAST, PORTS, SCTP, SHORTHANDS, TCP, UDP};
 use crate::formats::text::{counted, counted_verb, quoted};
 use crate::formats::{Effect, RuleFormat, WriteError, WriteReport};
 
-/// The most flows that one rule may become.
-const MOST_FLOWS: usize = 1 << 16;
+mod expand;
+
+use expand::{Expansion, Hindrance, MOST_FLOWS, Missed};
 
 /// The number of priorities of a flow.
 const PRIORITIES: usize = 1 << 16;
@@ -210,23 +207,17 @@ struct Counts {
     ranges: usize,
     most: usize,
     filled: usize,
+    omitted: usize,
     families: usize,
     impossible: usize,
+    labels: usize,
     masks: usize,
     large: usize,
+    halves: usize,
+    missed: usize,
     mended: usize,
     foreign: usize,
     foreign_actions: BTreeSet<String>,
-}
-
-/// Why a rule cannot be written.
-enum Hindrance {
-    /// It demands fields that no packet has together.
-    Impossible,
-    /// It has a mask where flows have none.
-    Mask,
-    /// It would become too many flows.
-    Large,
 }
 
 struct Writer {
@@ -241,29 +232,45 @@ impl Writer {
         let parts: Vec<_> = policy.rule(id).map(|(_, rule)| rule).collect();
         let Some(first) = parts.first() else { return };
         let mut flows = Vec::new();
-        let (mut ranged, mut filled) = (false, false);
+        let (mut ranged, mut filled, mut omitted) = (false, false, false);
+        let (mut missed, mut hindrance) = (None, None);
         for rule in &parts {
             match Expansion::of(rule) {
                 Ok(expansion) => {
                     ranged |= expansion.ranged;
-                    filled |= expansion.stacks.len() > 1;
-                    expansion.write(rule, &mut flows);
+                    filled |= expansion.kinds.len() > 1;
+                    omitted |= expansion.omitted;
+                    missed = missed.or(Some(expansion.missed).filter(|missed| missed.any()));
+                    expansion.write(&mut flows);
                 }
-                Err(hindrance) => {
-                    *match hindrance {
-                        Hindrance::Impossible => &mut self.counts.impossible,
-                        Hindrance::Mask => &mut self.counts.masks,
-                        Hindrance::Large => &mut self.counts.large,
-                    } += 1;
-                    return;
-                }
+                Err(found) => hindrance = Some(found),
             }
         }
+        let why = match (hindrance, missed) {
+            (Some(hindrance), _) if flows.is_empty() => Some(hindrance.why()),
+            (Some(hindrance), _) => Some(format!("of one family, {}", hindrance.why())),
+            (None, missed) => missed.map(Missed::why),
+        };
+        if let Some(why) = why {
+            self.report.lose(policy, id, flows.is_empty(), why);
+        }
+        if let (Some(hindrance), true) = (hindrance, flows.is_empty()) {
+            *match hindrance {
+                Hindrance::Impossible => &mut self.counts.impossible,
+                Hindrance::Labels => &mut self.counts.labels,
+                Hindrance::Mask => &mut self.counts.masks,
+                Hindrance::Large => &mut self.counts.large,
+            } += 1;
+            return;
+        }
+        self.counts.halves += usize::from(hindrance.is_some());
+        self.counts.missed += usize::from(hindrance.is_none() && missed.is_some());
         self.counts.ranges += usize::from(ranged);
         if ranged {
             self.counts.most = self.counts.most.max(flows.len());
         }
         self.counts.filled += usize::from(filled);
+        self.counts.omitted += usize::from(omitted);
         self.counts.families += usize::from(parts.len() > 1);
         if let Some(name) = policy.rule_name(id) {
             self.counts.named += 1;
@@ -317,28 +324,41 @@ impl Writer {
                 counted_verb(count, "rule", "was", "were")
             )
         };
-        report.note(
-            Effect::Changed,
-            counts.impossible,
-            left_out(
+        let left_out_counts = [
+            (
                 counts.impossible,
-                "no packet of OpenFlow has all the fields that they demand",
+                "no packet has all that they demand".to_owned(),
             ),
-        );
-        report.note(
-            Effect::Changed,
-            counts.masks,
-            left_out(
+            (
+                counts.labels,
+                "flows cannot demand what stands behind the labels of MPLS".to_owned(),
+            ),
+            (
                 counts.masks,
-                "they have masks or ranges on fields where flows take one value",
+                "they have masks or ranges on fields where flows take one value".to_owned(),
+            ),
+            (
+                counts.large,
+                format!("each would become more than {MOST_FLOWS} flows"),
+            ),
+        ];
+        for (count, why) in left_out_counts {
+            report.note(Effect::Changed, count, left_out(count, &why));
+        }
+        report.note(
+            Effect::Changed,
+            counts.halves,
+            format!(
+                "{} written for one of IPv4 and IPv6 only",
+                counted_verb(counts.halves, "rule", "was", "were")
             ),
         );
         report.note(
             Effect::Changed,
-            counts.large,
-            left_out(
-                counts.large,
-                &format!("each would become more than {MOST_FLOWS} flows"),
+            counts.missed,
+            format!(
+                "{} fewer packets as flows, which must say an Ethernet type",
+                counted_verb(counts.missed, "rule", "matches", "match")
             ),
         );
         report.note(
@@ -356,6 +376,14 @@ impl Writer {
             format!(
                 "{} the Ethernet type or protocol that flows must say, and became a flow for each",
                 counted_verb(counts.filled, "rule", "leaves out", "leave out")
+            ),
+        );
+        report.note(
+            Effect::Restated,
+            counts.omitted,
+            format!(
+                "{} of a field what all packets in question have, such as 0 of a missing field; flows leave that out",
+                counted_verb(counts.omitted, "rule", "demands", "demand")
             ),
         );
         report.note(
@@ -416,254 +444,5 @@ impl Writer {
             ),
         );
         report
-    }
-}
-
-/// The flows of one rule: the product of its stacks and of its fields' pieces.
-struct Expansion {
-    /// Ethernet type and protocol.
-    stacks: Vec<(Option<u16>, Option<u8>)>,
-    /// For each other field that is demanded, its values under masks.
-    pieces: Vec<(usize, Vec<(u128, u128)>)>,
-    ranged: bool,
-}
-
-impl Expansion {
-    fn of(rule: &RuleRef<'_>) -> Result<Expansion, Hindrance> {
-        let schema = rule.schema();
-        let mut expansion = Expansion {
-            stacks: Vec::new(),
-            pieces: Vec::new(),
-            ranged: false,
-        };
-        let mut eth_type = None;
-        let mut protocol = None;
-        let mut demanded = BTreeSet::new();
-        for id in schema.field_ids() {
-            let field = schema.field(id);
-            let wanted = rule.field(id);
-            if wanted == FieldMatch::Any {
-                continue;
-            }
-            demanded.insert(field.name());
-            let maskable = FIELDS
-                .iter()
-                .any(|(name, _, mask)| *name == field.name() && *mask);
-            match (field.name(), wanted) {
-                ("eth_type", FieldMatch::Exact(value)) => eth_type = u16::try_from(value).ok(),
-                ("proto", FieldMatch::Exact(value)) => protocol = u8::try_from(value).ok(),
-                (_, FieldMatch::Exact(value)) => {
-                    let piece = vec![(value, field.max_value())];
-                    expansion.pieces.push((id.index(), piece));
-                }
-                _ if !maskable => return Err(Hindrance::Mask),
-                (_, wanted) => {
-                    let pieces = pieces(field, &wanted);
-                    expansion.ranged |= pieces.len() > 1;
-                    expansion.pieces.push((id.index(), pieces));
-                }
-            }
-        }
-        expansion.stacks = stacks(schema, eth_type, protocol, &demanded);
-        if expansion.stacks.is_empty() {
-            return Err(Hindrance::Impossible);
-        }
-        let sizes = expansion.pieces.iter().map(|(_, pieces)| pieces.len());
-        let total = sizes.fold(expansion.stacks.len(), usize::saturating_mul);
-        if total > MOST_FLOWS {
-            return Err(Hindrance::Large);
-        }
-        Ok(expansion)
-    }
-
-    /// Appends each flow's match, with a comma in front of every field.
-    fn write(&self, rule: &RuleRef<'_>, flows: &mut Vec<String>) {
-        for &(eth_type, protocol) in &self.stacks {
-            let mut heads = vec![stack_text(eth_type, protocol)];
-            for (index, pieces) in &self.pieces {
-                let field = &rule.schema().fields()[*index];
-                let texts: Vec<String> = pieces
-                    .iter()
-                    .map(|&(value, mask)| field_text(field, value, mask))
-                    .collect();
-                heads = heads
-                    .iter()
-                    .flat_map(|head| texts.iter().map(move |text| format!("{head}{text}")))
-                    .collect();
-            }
-            flows.append(&mut heads);
-        }
-    }
-}
-
-/// The Ethernet types and protocols under which all demanded fields exist.
-fn stacks(
-    schema: &Schema,
-    eth_type: Option<u16>,
-    protocol: Option<u8>,
-    demanded: &BTreeSet<&str>,
-) -> Vec<(Option<u16>, Option<u8>)> {
-    let demands = |names: &[&str]| names.iter().any(|name| demanded.contains(name));
-    let addresses = family(schema).unwrap_or(IPV4);
-    let mut types: Vec<Option<u16>> = match eth_type {
-        Some(_) => vec![eth_type],
-        // A schema of one family has no field for it.
-        None if schema.field_named("eth_type").is_none() => vec![family(schema)],
-        None => vec![None],
-    };
-    let mut restrict = |allowed: &[u16]| match types.as_slice() {
-        [None] => types = allowed.iter().copied().map(Some).collect(),
-        _ => types.retain(|t| t.is_some_and(|t| allowed.contains(&t))),
-    };
-    if demands(&["src", "dst"]) {
-        restrict(&[addresses]);
-    }
-    if demands(&["proto", "ip_dscp", "sport", "dport"]) {
-        restrict(&[IPV4, IPV6]);
-    }
-    if demands(&["mpls_label", "mpls_tc"]) {
-        restrict(&[MPLS, MPLS_MULTICAST]);
-    }
-    let with_ports = [TCP, UDP, SCTP];
-    let protocols: Vec<Option<u8>> = match protocol {
-        _ if !demands(&["sport", "dport"]) => vec![protocol],
-        Some(given) if with_ports.contains(&given) => vec![protocol],
-        Some(_) => Vec::new(),
-        None => with_ports.map(Some).to_vec(),
-    };
-    let pairs = |&t: &Option<u16>| protocols.iter().map(move |&p| (t, p));
-    types.iter().flat_map(pairs).collect()
-}
-
-fn stack_text(eth_type: Option<u16>, protocol: Option<u8>) -> String {
-    let find = |protocol: Option<u8>| {
-        let mut words = SHORTHANDS.iter();
-        words.find(|(_, t, p)| Some(*t) == eth_type && *p == protocol)
-    };
-    if let Some((word, ..)) = find(protocol) {
-        return format!(",{word}");
-    }
-    let mut text = match (find(None), eth_type) {
-        (Some((word, ..)), _) => format!(",{word}"),
-        (None, Some(eth_type)) => format!(",dl_type={eth_type:#06x}"),
-        (None, None) => String::new(),
-    };
-    if let Some(protocol) = protocol {
-        let _ = write!(text, ",nw_proto={protocol}");
-    }
-    text
-}
-
-/// The values under masks that cover a match exactly.
-fn pieces(field: &Field, wanted: &FieldMatch) -> Vec<(u128, u128)> {
-    let full = field.max_value();
-    match *wanted {
-        FieldMatch::Any => vec![(0, 0)],
-        FieldMatch::Exact(value) => vec![(value, full)],
-        FieldMatch::Ternary { value, mask } => vec![(value & mask, mask)],
-        FieldMatch::Prefix { value, length } => {
-            let free = field.width().saturating_sub(length);
-            let mask = full & u128::MAX.checked_shl(free).unwrap_or(0);
-            vec![(value & mask, mask)]
-        }
-        FieldMatch::Range { low, high } => cover(low, high, full),
-    }
-}
-
-/// The fewest prefixes that cover a range: at most two for each bit, less two.
-fn cover(mut low: u128, high: u128, full: u128) -> Vec<(u128, u128)> {
-    let mut pieces = Vec::new();
-    loop {
-        // The largest block that starts at `low` and ends by `high`.
-        let mut free = 0u128;
-        loop {
-            let wider = (free << 1) | 1;
-            if free == full || low & wider != 0 || low | wider > high || wider > full {
-                break;
-            }
-            free = wider;
-        }
-        pieces.push((low, full & !free));
-        let last = low | free;
-        if last >= high {
-            return pieces;
-        }
-        low = last + 1;
-    }
-}
-
-fn field_text(field: &Field, value: u128, mask: u128) -> String {
-    let full = field.max_value();
-    let whole = mask == full;
-    let format = field.format();
-    let shown = |value| match field.width() {
-        32 if field.name() != "in_port" => ip(value),
-        128 => Ipv6Addr::from_bits(value).to_string(),
-        48 => ValueFormat::Mac.display(value).to_string(),
-        64 => format!("{value:#x}"),
-        _ => format.display(value).to_string(),
-    };
-    let free = full & !mask;
-    let prefix = (free & free.wrapping_add(1) == 0).then(|| mask.count_ones());
-    let name = match (field.name(), field.width()) {
-        ("in_port", _) => {
-            let named = PORTS
-                .iter()
-                .find(|(_, number)| u128::from(*number) == value);
-            return match named {
-                Some((name, _)) => format!(",in_port={name}"),
-                None => format!(",in_port={value}"),
-            };
-        }
-        ("eth_src", _) => "dl_src",
-        ("eth_dst", _) => "dl_dst",
-        ("vlan_vid", _) => return format!(",dl_vlan={value}"),
-        ("vlan_pcp", _) => return format!(",dl_vlan_pcp={value}"),
-        ("src", 32) => "nw_src",
-        ("dst", 32) => "nw_dst",
-        ("src", _) => "ipv6_src",
-        ("dst", _) => "ipv6_dst",
-        ("ip_dscp", _) => return format!(",nw_tos={}", value << 2),
-        ("sport", _) => "tp_src",
-        ("dport", _) => "tp_dst",
-        (name @ ("mpls_label" | "mpls_tc"), _) => return format!(",{name}={value}"),
-        (other, _) => other,
-    };
-    match prefix {
-        _ if mask == 0 => String::new(),
-        _ if whole && matches!(name, "tp_src" | "tp_dst") => format!(",{name}={value}"),
-        _ if matches!(name, "tp_src" | "tp_dst") => format!(",{name}={value:#x}/{mask:#x}"),
-        _ if whole => format!(",{name}={}", shown(value)),
-        Some(length) if matches!(field.width(), 32 | 128) => {
-            format!(",{name}={}/{length}", shown(value))
-        }
-        _ => format!(",{name}={}/{}", shown(value), shown(mask)),
-    }
-}
-
-fn ip(value: u128) -> String {
-    Ipv4Addr::from_bits(u32::try_from(value).unwrap_or(u32::MAX)).to_string()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn covers_are_exact_and_small() {
-        for low in 0..=31u128 {
-            for high in low..=31 {
-                let pieces = cover(low, high, 31);
-                for value in 0..=31u128 {
-                    let hits = pieces.iter().filter(|(v, m)| (v ^ value) & m == 0).count();
-                    let expected = usize::from((low..=high).contains(&value));
-                    assert_eq!(hits, expected, "{value} in {low}-{high}");
-                }
-                assert!(pieces.len() <= 8);
-            }
-        }
-        assert_eq!(cover(1, 65534, 65535).len(), 30);
-        assert_eq!(cover(0, u128::MAX, u128::MAX), [(0, 0)]);
-        assert_eq!(cover(1, u128::MAX, u128::MAX).len(), 128);
     }
 }

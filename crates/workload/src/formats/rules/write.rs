@@ -1,5 +1,6 @@
 //! Writing our own format, in columns.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::Arc;
 
@@ -180,17 +181,23 @@ fn rows(policy: &Policy, dual: bool) -> (Vec<Row>, usize) {
         }
     }
     if split > 0 {
-        // Lines by number no longer carry the priorities of a plain list.
+        // Lines by number no longer carry the priorities of a plain list, and
+        // an id of its own ranks a half behind other rules of its priority.
         let plain = policy.ids().iter().zip(0..).all(|(&id, position)| {
             let rule = policy.rule(id).next();
             rule.is_some_and(|(_, rule)| {
                 u32::try_from(policy.len() - position) == Ok(rule.priority().0)
             })
         });
-        if plain {
+        let sources: BTreeMap<RuleId, Priority> =
+            rows.iter().map(|row| (row.source, row.priority)).collect();
+        let different: BTreeSet<Priority> = sources.values().copied().collect();
+        if plain || different.len() < sources.len() {
             let count = rows.len();
-            for (index, row) in rows.iter_mut().enumerate() {
-                row.priority = Priority(u32::try_from(count - index).unwrap_or(u32::MAX));
+            let mut order: Vec<usize> = (0..count).collect();
+            order.sort_by_key(|&at| (std::cmp::Reverse(rows[at].priority), rows[at].source));
+            for (rank, at) in order.into_iter().enumerate() {
+                rows[at].priority = Priority(u32::try_from(count - rank).unwrap_or(u32::MAX));
             }
         }
     }

@@ -6,11 +6,13 @@ use crate::diagnostic::SHOWN;
 const ALL: ReadOptions = ReadOptions {
     skip_bad: false,
     limit: usize::MAX,
+    table: None,
 };
 
 const SKIP: ReadOptions = ReadOptions {
     skip_bad: true,
     limit: usize::MAX,
+    table: None,
 };
 
 /// Reads a text and gives the problems as `line:column: words`.

@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use super::round_trips::{Dice, said, trip};
 use super::*;
 
-const ALL: ReadOptions = ReadOptions {
+pub(super) const ALL: ReadOptions = ReadOptions {
     skip_bad: false,
     limit: usize::MAX,
+    table: None,
 };
 
 fn read(text: &str, schema: &str) -> Result<Loaded<Policy>, ReadError> {
@@ -112,14 +113,15 @@ fn masks_of_any_bits_stand_on_ports_and_addresses() {
 
 #[test]
 fn what_flows_say_in_vain_is_noted() {
-    let text = "cookie=0x0,table=0,idle_timeout=0,actions=drop\n\
-        cookie=0x10,table=1,idle_timeout=60,ip,nw_tos=7,actions=drop\n\
-        table=1,send_flow_rem,actions=drop";
+    let text = "cookie=0x0,table=1,idle_timeout=0,actions=drop\n\
+        cookie=0x10,table=1,idle_timeout=60,ip,nw_tos=7,actions=output:1,resubmit(,2)\n\
+        table=1,send_flow_rem,actions=goto_table:3\n\
+        table=1,ip,actions=set_field:5->reg0,output:7";
     let notes = read(text, "openflow15").unwrap().notes;
     assert_eq!(
         notes,
         [
-            "the flows of 2 tables stand in one list; jumps from table to table are not followed",
+            "2 flows jump to a table (resubmit, goto_table), which is not followed: the action is kept as text",
             "1 flow has a cookie; ignored",
             "1 flow has a timeout; ignored",
             "1 flow has flags; ignored",
@@ -172,14 +174,114 @@ fn flow_mistakes() {
             "1:4: unsupported field `ip_frag`",
         ),
         (
-            "icmp,icmp_type=8,actions=drop",
+            "icmp,icmp_type=256,actions=drop",
             "openflow15",
-            "1:6: unsupported field `icmp_type`",
+            "1:16: `256` does not fit in the 8 bits of `icmp_type`",
         ),
         (
-            "icmp,tp_src=8,actions=drop",
+            "icmp,icmp_type=8/0xf,actions=drop",
             "openflow15",
-            "1:6: `tp_src=8` without what it needs; expected no type or code of ICMP",
+            "1:16: `8/0xf` has a mask, which `icmp_type` does not take",
+        ),
+        (
+            "icmp,tp_src=256,actions=drop",
+            "openflow15",
+            "1:6: `tp_src=256` is no type or code of ICMP; expected a type or code of ICMP: 0 to 255",
+        ),
+        (
+            "icmp,tp_src=8/0xf,actions=drop",
+            "openflow15",
+            "1:6: `tp_src=8/0xf` is no type or code",
+        ),
+        (
+            "ip,nw_proto=58,tp_src=8,actions=drop",
+            "openflow15",
+            "1:16: `tp_src=8` without what it needs; expected `tcp`",
+        ),
+        (
+            "ip,icmp_type=8,actions=drop",
+            "openflow15",
+            "1:4: `icmp_type=8` without what it needs; expected `icmp` or `icmp6`",
+        ),
+        (
+            "ipv6,nw_proto=1,icmp_type=8,actions=drop",
+            "openflow15",
+            "1:17: `icmp_type=8` without what it needs",
+        ),
+        (
+            "icmp,icmpv6_code=8,actions=drop",
+            "openflow15",
+            "1:6: `icmpv6_code=8` without what it needs; expected `icmp6`",
+        ),
+        (
+            "icmp,icmp_type=8,tp_src=8,actions=drop",
+            "openflow15",
+            "1:18: `tp_src=8` after `icmp_type=8`: one field twice",
+        ),
+        (
+            "icmp,icmp_type=8,actions=drop",
+            "ipv4-5tuple",
+            "1:6: schema `ipv4-5tuple` has no field for `icmp_type=8`: packets of ICMP have the ports 0 there; expected a flow without it, or the schema openflow15",
+        ),
+        (
+            "icmp6,tp_dst=0,actions=drop",
+            "dual-5tuple",
+            "1:7: schema `ipv6-5tuple` has no field for `tp_dst=0`: packets of ICMP",
+        ),
+        (
+            "arp,arp_sha=02:00:00:00:00:01,actions=drop",
+            "openflow15",
+            "1:5: no schema has a field for `arp_sha`",
+        ),
+        (
+            "icmp6,icmp_type=135,nd_target=::1,actions=drop",
+            "openflow15",
+            "1:21: no schema has a field for `nd_target`",
+        ),
+        (
+            "arp,arp_op=256,actions=drop",
+            "openflow15",
+            "1:12: `256` does not fit in the 8 bits of `arp_op`",
+        ),
+        (
+            "arp,arp_op=1/0xff,actions=drop",
+            "openflow15",
+            "1:12: `1/0xff` is no value of `arp_op`",
+        ),
+        (
+            "ip,arp_op=1,actions=drop",
+            "openflow15",
+            "1:4: an operation of ARP without `arp` or `rarp`",
+        ),
+        (
+            "arp_op=1,actions=drop",
+            "openflow15",
+            "1:1: an operation of ARP without `arp` or `rarp`",
+        ),
+        (
+            "arp,nw_proto=1,arp_op=2,actions=drop",
+            "openflow15",
+            "1:16: `arp_op=2` contradicts `nw_proto=1`",
+        ),
+        (
+            "ip,arp_spa=1.2.3.4,actions=drop",
+            "openflow15",
+            "1:4: `arp_spa=1.2.3.4` without what it needs; expected `arp`",
+        ),
+        (
+            "arp,tp_src=1,actions=drop",
+            "openflow15",
+            "1:5: `tp_src=1` without what it needs",
+        ),
+        (
+            "rarp,nw_tos=4,actions=drop",
+            "openflow15",
+            "1:6: `nw_tos=4` without what it needs",
+        ),
+        (
+            "table=256,actions=drop",
+            "openflow15",
+            "1:7: `256` does not fit in the 8 bits of `table`",
         ),
         (
             "tcp_flags=+syn,actions=drop",
@@ -205,16 +307,6 @@ fn flow_mistakes() {
             "nw_src=1.2.3.4,actions=drop",
             "openflow15",
             "1:1: `nw_src=1.2.3.4` without what it needs; expected `ip`",
-        ),
-        (
-            "arp,nw_src=1.2.3.4,actions=drop",
-            "openflow15",
-            "1:5: `nw_src=1.2.3.4` without what it needs",
-        ),
-        (
-            "arp,nw_proto=1,actions=drop",
-            "openflow15",
-            "1:5: the operation of ARP",
         ),
         (
             "nw_proto=6,actions=drop",
@@ -357,6 +449,52 @@ fn flow_mistakes() {
     }
 }
 
+/// Only the library makes such rules: files say the same for both families.
+#[test]
+fn a_half_that_matches_nothing_is_lost_and_the_other_is_written() {
+    let mut policy = Policy::dual_stack();
+    let action = policy.action("drop");
+    let half = |protocol| {
+        let mut matches = [FieldMatch::Any; 5];
+        matches[3] = FieldMatch::Exact(80);
+        matches[4] = FieldMatch::Exact(protocol);
+        matches
+    };
+    let (v4, v6) = (half(47), half(6));
+    let parts = [(PartId::FIRST, &v4[..]), (PartId::from_index(1), &v6[..])];
+    policy
+        .add(RuleId::from_index(0), Priority(1), action, &parts)
+        .unwrap();
+    let mut written = Vec::new();
+    let report = write_policy(&policy, RuleFormat::Ovs, &mut written).unwrap();
+    assert_eq!(written, b"priority=1,tcp6,tp_dst=80 actions=drop\n");
+    assert_eq!(
+        report.losses.shown()[0].to_string(),
+        "rule 0: matches fewer headers: of one family, no packet has all that it demands"
+    );
+    assert_eq!(
+        report.notes[0].text,
+        "1 rule was written for one of IPv4 and IPv6 only"
+    );
+}
+
+#[test]
+fn losses_are_all_counted_and_the_first_are_named() {
+    let lines = "drop eth_type=0x1234 dport=80\n".repeat(25);
+    let text = format!("schema openflow15\ndrop name=last\n{lines}drop src=1.2.3.4 name=arp\n");
+    let policy = read_policy("f", &text, None, None, &ALL).unwrap().value;
+    let report = write_policy(&policy, RuleFormat::Ovs, &mut Vec::new()).unwrap();
+    assert_eq!(report.losses.total(), 26);
+    let ids: Vec<u32> = report
+        .losses
+        .shown()
+        .iter()
+        .map(|loss| loss.id.get())
+        .collect();
+    assert_eq!(ids, (1..=20).collect::<Vec<u32>>());
+    assert!(!report.is_exact());
+}
+
 #[test]
 fn rules_become_flows_that_switches_take() {
     let text = "schema openflow15\n\
@@ -369,42 +507,67 @@ fn rules_become_flows_that_switches_take() {
         drop  dport=80\n\
         drop  mpls_label=7\n\
         drop  eth_type=0x806 dport=80\n\
-        drop  proto=icmp dport=80\n\
+        drop  eth_type=0x800 proto=icmp sport=3-4 dport=0-300\n\
+        drop  eth_type=0x8847 src=10.0.0.1\n\
+        drop  eth_type=0x86dd proto=gre dport=0\n\
+        drop  eth_type=0x8035 src=10.0.0.0/8 dst=10.0.0.1&255.0.0.255 proto=3 name=reverse\n\
         \" a#b\"\n";
     let policy = read_policy("f", text, None, None, &ALL).unwrap().value;
     let mut written = Vec::new();
     let report = write_policy(&policy, RuleFormat::Ovs, &mut written).unwrap();
     assert_eq!(
         String::from_utf8(written).unwrap(),
-        "priority=11,in_port=LOCAL,metadata=0xff,dl_src=02:00:00:00:00:01,dl_vlan=5,dl_vlan_pcp=1 actions=output:1\n\
-         priority=10,tcp,nw_src=10.0.0.0/8,nw_tos=184,tp_dst=80 actions=drop\n\
-         priority=9,ipv6,nw_proto=47 actions=drop\n\
-         priority=8,dl_type=0x1234 actions=drop\n\
+        "priority=14,in_port=LOCAL,metadata=0xff,dl_src=02:00:00:00:00:01,dl_vlan=5,dl_vlan_pcp=1 actions=output:1\n\
+         priority=13,tcp,nw_src=10.0.0.0/8,nw_tos=184,tp_dst=80 actions=drop\n\
+         priority=12,ipv6,nw_proto=47 actions=drop\n\
+         priority=11,dl_type=0x1234 actions=drop\n\
          # six ports\n\
-         priority=7,udp,tp_src=1 actions=allow\n\
-         priority=7,udp,tp_src=0x2/0xfffe actions=allow\n\
-         priority=7,udp,tp_src=0x4/0xfffe actions=allow\n\
-         priority=7,udp,tp_src=6 actions=allow\n\
-         priority=6,ip,nw_src=10.0.0.1 actions=drop\n\
-         priority=5,tcp,tp_dst=80 actions=drop\n\
-         priority=5,udp,tp_dst=80 actions=drop\n\
-         priority=5,sctp,tp_dst=80 actions=drop\n\
-         priority=5,tcp6,tp_dst=80 actions=drop\n\
-         priority=5,udp6,tp_dst=80 actions=drop\n\
-         priority=5,sctp6,tp_dst=80 actions=drop\n\
-         priority=4,mpls,mpls_label=7 actions=drop\n\
-         priority=4,mplsm,mpls_label=7 actions=drop\n\
+         priority=10,udp,tp_src=1 actions=allow\n\
+         priority=10,udp,tp_src=0x2/0xfffe actions=allow\n\
+         priority=10,udp,tp_src=0x4/0xfffe actions=allow\n\
+         priority=10,udp,tp_src=6 actions=allow\n\
+         priority=9,ip,nw_src=10.0.0.1 actions=drop\n\
+         priority=9,arp,arp_spa=10.0.0.1 actions=drop\n\
+         priority=9,rarp,arp_spa=10.0.0.1 actions=drop\n\
+         priority=8,tcp,tp_dst=80 actions=drop\n\
+         priority=8,udp,tp_dst=80 actions=drop\n\
+         priority=8,sctp,tp_dst=80 actions=drop\n\
+         priority=8,icmp,icmp_code=80 actions=drop\n\
+         priority=8,tcp6,tp_dst=80 actions=drop\n\
+         priority=8,udp6,tp_dst=80 actions=drop\n\
+         priority=8,sctp6,tp_dst=80 actions=drop\n\
+         priority=8,icmp6,icmpv6_code=80 actions=drop\n\
+         priority=7,mpls,mpls_label=7 actions=drop\n\
+         priority=7,mplsm,mpls_label=7 actions=drop\n\
+         priority=5,icmp,icmp_type=3 actions=drop\n\
+         priority=5,icmp,icmp_type=4 actions=drop\n\
+         priority=3,ipv6,nw_proto=47 actions=drop\n\
+         # reverse\n\
+         priority=2,rarp,arp_spa=10.0.0.0/8,arp_tpa=10.0.0.1/255.0.0.255,arp_op=3 actions=drop\n\
          priority=1 actions=a_b\n"
     );
     assert_eq!(
         report.to_string(),
-        "11 rules written as 18 lines\n\
-         2 rules were left out: no packet of OpenFlow has all the fields that they demand\n\
-         1 rule has ranges, each written as up to 4 flows\n\
-         2 rules leave out the Ethernet type or protocol that flows must say, and became a flow for each\n\
-         1 rule name written as comments\n\
+        "14 rules written as 26 lines\n\
+         1 rule was left out: no packet has all that they demand\n\
+         1 rule was left out: flows cannot demand what stands behind the labels of MPLS\n\
+         2 rules match fewer packets as flows, which must say an Ethernet type\n\
+         2 rules have ranges, each written as up to 4 flows\n\
+         3 rules leave out the Ethernet type or protocol that flows must say, and became a flow for each\n\
+         2 rules demand of a field what all packets in question have, such as 0 of a missing field; flows leave that out\n\
+         2 rule names written as comments\n\
          1 rule's action was changed to stand on one line\n\
          2 rules have actions that Open vSwitch does not know, such as `a_b`, `allow`; replace them before loading the file"
+    );
+    let lost: Vec<String> = report.losses.shown().iter().map(Loss::to_string).collect();
+    assert_eq!(
+        lost,
+        [
+            "rule 5: matches fewer headers: it has no Ethernet type, and flows cannot match packets with IP behind MPLS labels",
+            "rule 6: matches fewer headers: it has no Ethernet type, and flows cannot match packets with IP behind MPLS labels",
+            "rule 8: left out: no packet has all that it demands",
+            "rule 10: left out: flows cannot demand what stands behind the labels of MPLS",
+        ]
     );
     assert!(!report.is_exact());
 }
@@ -440,7 +603,7 @@ fn priorities_are_made_to_fit() {
 }
 
 /// A rule that flows can say one to one.
-fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
+pub(super) fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
     let mut matches: Vec<FieldMatch> = schema
         .fields()
         .iter()
@@ -451,19 +614,25 @@ fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
             matches[id.index()] = wanted;
         }
     };
-    let stack = dice.below(5);
-    let eth_type = [0x800, 0x86dd, 0x8847, 0x806, 0x1234][usize::try_from(stack).unwrap()];
+    let stack = dice.below(6);
+    let types = [0x800, 0x86dd, 0x8847, 0x806, 0x1234, 0x8035];
+    let eth_type = types[usize::try_from(stack).unwrap()];
     set("eth_type", FieldMatch::Exact(eth_type));
     let five_tuple = schema.field_named("eth_type").is_none();
-    if stack != 0 && !five_tuple {
+    let is_arp = matches!(eth_type, 0x806 | 0x8035);
+    if stack != 0 && !is_arp && !five_tuple {
         set("src", FieldMatch::Any);
         set("dst", FieldMatch::Any);
     }
+    let kind = dice.below(3);
     if stack > 1 && !five_tuple {
-        for name in ["proto", "ip_dscp", "sport", "dport"] {
+        for name in ["ip_dscp", "sport", "dport"] {
             set(name, FieldMatch::Any);
         }
-    } else if dice.below(2) == 0 {
+        if !is_arp {
+            set("proto", FieldMatch::Any);
+        }
+    } else if kind == 0 {
         set(
             "proto",
             FieldMatch::Exact([6, 17, 132][usize::try_from(dice.below(3)).unwrap()]),
@@ -480,6 +649,15 @@ fn sayable(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
                     low,
                     high: low | 0xf,
                 },
+            };
+            set(name, wanted);
+        }
+    } else if kind == 1 && !five_tuple {
+        set("proto", FieldMatch::Exact(if stack == 0 { 1 } else { 58 }));
+        for name in ["sport", "dport"] {
+            let wanted = match dice.below(3) {
+                0 => FieldMatch::Any,
+                _ => FieldMatch::Exact(dice.below(256).into()),
             };
             set(name, wanted);
         }

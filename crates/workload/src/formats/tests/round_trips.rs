@@ -14,13 +14,24 @@ pub(super) struct Said {
     rules: Vec<SaidRule>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct SaidRule {
     id: u32,
     priority: u32,
     action: Option<String>,
     name: Option<String>,
     parts: Vec<(PartId, Vec<FieldMatch>)>,
+}
+
+impl Said {
+    /// The same with some of the rules.
+    pub(super) fn only(&self, keep: impl Fn(usize) -> bool) -> Said {
+        let rules = self.rules.iter().filter(|rule| keep(rule.id as usize));
+        Said {
+            schemas: self.schemas.clone(),
+            rules: rules.cloned().collect(),
+        }
+    }
 }
 
 pub(super) fn said(policy: &Policy) -> Said {
@@ -385,10 +396,18 @@ fn classbench_leaves_rules_with_masks_out() {
     );
     assert!(!report.is_exact());
     assert_eq!((report.rules, report.lines), (4, 2));
+    let lost: Vec<String> = report.losses.shown().iter().map(Loss::to_string).collect();
+    assert_eq!(
+        lost,
+        [
+            "rule 0: left out: the format has no masks but those of prefixes",
+            "rule 2: left out: the format has no masks but those of prefixes",
+        ]
+    );
 }
 
 /// What files are made of.
-const SOUP: [&str; 64] = [
+const SOUP: [&str; 72] = [
     "@",
     "10.0.0.1",
     "/8",
@@ -435,6 +454,14 @@ const SOUP: [&str; 64] = [
     "ip,",
     "nw_src=",
     "tp_dst=",
+    "icmp,",
+    "icmp6,",
+    "icmp_type=",
+    "icmpv6_code=",
+    "arp,",
+    "arp_op=",
+    "arp_spa=",
+    "table=",
     "dl_vlan=",
     "vlan_tci=",
     "in_port=",
@@ -461,6 +488,7 @@ fn poke(text: &str, choice: &SchemaChoice) {
         let options = ReadOptions {
             skip_bad,
             limit: 100,
+            table: None,
         };
         for format in [None].into_iter().chain(RuleFormat::ALL.map(Some)) {
             for choice in [None, Some(choice)] {
@@ -603,6 +631,31 @@ fn halves_that_differ_become_two_rules() {
         again.ids().iter().map(|id| id.get()).collect::<Vec<_>>(),
         [0, 2, 1]
     );
+}
+
+/// The half that gets an id of its own must not lose to rules of the same
+/// priority that lost to it.
+#[test]
+fn halves_that_differ_keep_their_rank_among_equals() {
+    let mut policy = Policy::dual_stack();
+    let action = policy.action("allow");
+    let (v4, v6) = (PartId::FIRST, PartId::from_index(1));
+    let port = |port| {
+        let mut matches = [FieldMatch::Any; 5];
+        matches[3] = FieldMatch::Exact(port);
+        matches
+    };
+    let (first, second, third) = (port(80), port(81), port(82));
+    let both = [(v4, &first[..]), (v6, &second[..])];
+    let mut add = |id, parts: &[(PartId, &[FieldMatch])]| {
+        let id = RuleId::from_index(id);
+        policy.add(id, Priority(7), action, parts).unwrap();
+    };
+    add(0, &both);
+    add(1, &[(v6, &third)]);
+    let (again, report, text) = trip(&policy, RuleFormat::Rules);
+    assert_eq!(ranked(&policy), ranked(&again), "{text}");
+    assert!(report.losses.is_empty());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::packet::{Fragment, LinkType};
 
 /// Above IP.
 #[derive(Clone, Debug)]
-pub(super) enum Upper {
+pub(crate) enum Upper {
     /// TCP with that many words of options.
     Tcp(u16, u16, u8),
     Udp(u16, u16),
@@ -17,7 +17,7 @@ pub(super) enum Upper {
 
 /// An IPv6 extension header.
 #[derive(Clone, Debug)]
-pub(super) enum Extension {
+pub(crate) enum Extension {
     HopByHop(u8),
     Routing(u8),
     Destination(u8),
@@ -27,7 +27,7 @@ pub(super) enum Extension {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Net {
+pub(crate) enum Net {
     V4 {
         src: u32,
         dst: u32,
@@ -45,6 +45,8 @@ pub(super) enum Net {
         upper: Upper,
     },
     Arp {
+        /// Whether it is RARP.
+        reverse: bool,
         operation: u8,
         sender: u32,
         target: u32,
@@ -53,21 +55,21 @@ pub(super) enum Net {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Stack {
-    pub(super) link: LinkType,
+pub(crate) struct Stack {
+    pub(crate) link: LinkType,
     /// TPID, number, priority.
-    pub(super) tags: Vec<(u16, u16, u8)>,
+    pub(crate) tags: Vec<(u16, u16, u8)>,
     /// Label and traffic class.
-    pub(super) labels: Vec<(u32, u8)>,
-    pub(super) net: Net,
-    pub(super) padding: usize,
+    pub(crate) labels: Vec<(u32, u8)>,
+    pub(crate) net: Net,
+    pub(crate) padding: usize,
 }
 
-pub(super) const SRC: u64 = 0x0200_0000_00aa;
-pub(super) const DST: u64 = 0x0200_0000_00bb;
+pub(crate) const SRC: u64 = 0x0200_0000_00aa;
+pub(crate) const DST: u64 = 0x0200_0000_00bb;
 
 impl Upper {
-    pub(super) fn protocol(&self, v6: bool) -> u8 {
+    pub(crate) fn protocol(&self, v6: bool) -> u8 {
         match self {
             Upper::Tcp(..) => 6,
             Upper::Udp(..) => 17,
@@ -102,7 +104,7 @@ impl Upper {
         }
     }
 
-    pub(super) fn ports(&self) -> Option<(u16, u16)> {
+    pub(crate) fn ports(&self) -> Option<(u16, u16)> {
         match *self {
             Upper::Tcp(sport, dport, _) | Upper::Udp(sport, dport) | Upper::Sctp(sport, dport) => {
                 Some((sport, dport))
@@ -111,7 +113,7 @@ impl Upper {
         }
     }
 
-    pub(super) fn icmp(&self) -> Option<(u8, u8)> {
+    pub(crate) fn icmp(&self) -> Option<(u8, u8)> {
         match *self {
             Upper::Icmp(kind, code) => Some((kind, code)),
             _ => None,
@@ -157,11 +159,12 @@ impl Extension {
 }
 
 impl Net {
-    pub(super) fn ethertype(&self) -> u16 {
+    pub(crate) fn ethertype(&self) -> u16 {
         match self {
             Net::V4 { .. } => 0x0800,
             Net::V6 { .. } => 0x86dd,
-            Net::Arp { .. } => 0x0806,
+            Net::Arp { reverse: false, .. } => 0x0806,
+            Net::Arp { reverse: true, .. } => 0x8035,
             Net::Other(ethertype, _) => *ethertype,
         }
     }
@@ -218,6 +221,7 @@ impl Net {
                 operation,
                 sender,
                 target,
+                ..
             } => {
                 let mut bytes = vec![0, 1, 8, 0, 6, 4, 0, *operation];
                 bytes.extend([2, 0, 0, 0, 0, 0xaa]);
@@ -230,7 +234,7 @@ impl Net {
         }
     }
 
-    pub(super) fn fragment(&self) -> Fragment {
+    pub(crate) fn fragment(&self) -> Fragment {
         match self {
             Net::V4 { offset, more, .. } => Fragment::new(*offset, *more),
             Net::V6 { extensions, .. } => extensions
@@ -247,7 +251,7 @@ impl Net {
 }
 
 impl Stack {
-    pub(super) fn ethernet(net: Net) -> Stack {
+    pub(crate) fn ethernet(net: Net) -> Stack {
         Stack {
             link: LinkType::Ethernet,
             tags: Vec::new(),
@@ -258,7 +262,7 @@ impl Stack {
     }
 
     /// The EtherType after the tags.
-    pub(super) fn ethertype(&self) -> u16 {
+    pub(crate) fn ethertype(&self) -> u16 {
         if self.labels.is_empty() {
             self.net.ethertype()
         } else {
@@ -267,7 +271,7 @@ impl Stack {
     }
 
     /// The frame.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
         let first = self.tags.first().map_or(self.ethertype(), |tag| tag.0);
         let mut frame = match self.link {
             LinkType::Ethernet => {
@@ -319,7 +323,7 @@ impl Stack {
     }
 
     /// The header that `openflow15` rules must see.
-    pub(super) fn openflow15(&self, in_port: u32) -> [u128; 15] {
+    pub(crate) fn openflow15(&self, in_port: u32) -> [u128; 15] {
         let (eth_src, eth_dst) = match self.link {
             LinkType::Ethernet => (SRC, DST),
             LinkType::LinuxCooked | LinkType::LinuxCooked2 => (SRC, 0),
@@ -347,6 +351,7 @@ impl Stack {
                 operation,
                 sender,
                 target,
+                ..
             } => (*sender, *target, *operation, 0, (0, 0)),
             Net::Other(..) => (0, 0, 0, 0, (0, 0)),
         };
@@ -370,7 +375,7 @@ impl Stack {
     }
 
     /// The five-tuple that rules of the packet's IP version must see.
-    pub(super) fn five_tuple(&self) -> Option<[u128; 5]> {
+    pub(crate) fn five_tuple(&self) -> Option<[u128; 5]> {
         let later = self.net.fragment() == Fragment::Later;
         let (src, dst, upper, v6) = match &self.net {
             Net::V4 {

@@ -1,0 +1,512 @@
+//! One rule as flows: the kinds of packets that it matches, and for each of
+//! them the values under masks of the fields that such packets have.
+
+use std::fmt::Write as _;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use classyard::schema::Field;
+use classyard::{FieldMatch, RuleRef, Schema, ValueFormat};
+
+use super::super::flow::family;
+use super::super::{
+    ARP, ICMP, ICMPV6, IPV4, IPV6, MPLS, MPLS_MULTICAST, PORTS, RARP, SCTP, SHORTHANDS, TCP, UDP,
+};
+use super::FIELDS;
+
+/// The most flows that one rule may become.
+pub(super) const MOST_FLOWS: usize = 1 << 16;
+
+/// The Ethernet types whose packets have fields that others lack.
+const TYPES: [u16; 6] = [IPV4, IPV6, ARP, RARP, MPLS, MPLS_MULTICAST];
+
+/// The protocols whose packets have ports, or a type and a code.
+const WITH_PORTS: [u8; 5] = [TCP, UDP, SCTP, ICMP, ICMPV6];
+
+/// The fields that depend on the Ethernet type.
+const ABOVE_ETHERNET: [&str; 8] = [
+    "mpls_label",
+    "mpls_tc",
+    "src",
+    "dst",
+    "proto",
+    "ip_dscp",
+    "sport",
+    "dport",
+];
+
+/// Why a rule cannot be written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hindrance {
+    /// No packet has what it demands.
+    Impossible,
+    /// It demands fields of IP behind MPLS labels.
+    Labels,
+    /// It has a mask, or a range, where flows have none.
+    Mask,
+    /// It would become too many flows.
+    Large,
+}
+
+impl Hindrance {
+    pub(super) fn why(self) -> String {
+        match self {
+            Hindrance::Impossible => "no packet has all that it demands".to_owned(),
+            Hindrance::Labels => {
+                "flows cannot demand what stands behind the labels of MPLS".to_owned()
+            }
+            Hindrance::Mask => {
+                "it has a mask or a range on a field where flows take one value".to_owned()
+            }
+            Hindrance::Large => format!("it would become more than {MOST_FLOWS} flows"),
+        }
+    }
+}
+
+/// Packets that a rule matches and that its flows cannot match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Missed {
+    /// Those with IP behind MPLS labels.
+    pub(super) labels: bool,
+    /// Those of Ethernet types that flows would have to name one by one: they
+    /// lack the fields that the rule demands, which hold 0 then.
+    pub(super) other_types: bool,
+}
+
+impl Missed {
+    pub(super) fn any(self) -> bool {
+        self != Missed::default()
+    }
+
+    pub(super) fn why(self) -> String {
+        let what = match (self.labels, self.other_types) {
+            (true, true) => "packets with IP behind MPLS labels, nor those of other Ethernet types",
+            (true, false) => "packets with IP behind MPLS labels",
+            _ => "packets of Ethernet types that lack the fields it demands",
+        };
+        format!("it has no Ethernet type, and flows cannot match {what}")
+    }
+}
+
+/// The flows of one rule: for each kind of packets, the product of its fields'
+/// pieces.
+pub(super) struct Expansion<'s> {
+    /// The kinds of packets that flows can match.
+    pub(super) kinds: Vec<KindOfPacket<'s>>,
+    /// Whether a field takes several values under masks.
+    pub(super) ranged: bool,
+    /// Whether demands were left out that all packets of a kind meet.
+    pub(super) omitted: bool,
+    /// What the flows do not match.
+    pub(super) missed: Missed,
+}
+
+/// Packets of one Ethernet type and protocol, as far as flows must say them.
+pub(super) struct KindOfPacket<'s> {
+    eth_type: Option<u16>,
+    protocol: Option<u8>,
+    /// The demanded fields, and the values under masks that they may have.
+    pieces: Vec<(&'s Field, Vec<(u128, u128)>)>,
+}
+
+/// How a field stands in packets of one kind.
+enum Place {
+    /// It is there.
+    There,
+    /// It is there and has only 8 bits: the type or code of ICMP.
+    Byte,
+    /// It is not, so it is 0.
+    Missing,
+    /// It may be there, but flows cannot demand it.
+    Hidden,
+}
+
+impl<'s> Expansion<'s> {
+    pub(super) fn of(rule: &RuleRef<'s>) -> Result<Expansion<'s>, Hindrance> {
+        let schema = rule.schema();
+        let mut demands = Vec::new();
+        let (mut eth_type, mut protocol) = (None, None);
+        for id in schema.field_ids() {
+            let field = schema.field(id);
+            let wanted = rule.field(id);
+            match (field.name(), wanted) {
+                (_, FieldMatch::Any) => {}
+                ("eth_type", FieldMatch::Exact(value)) => eth_type = u16::try_from(value).ok(),
+                (name, wanted) => {
+                    let maskable =
+                        |(known, _, mask): &(&str, &[u32], bool)| *known == name && *mask;
+                    if !matches!(wanted, FieldMatch::Exact(_)) && !FIELDS.iter().any(maskable) {
+                        return Err(Hindrance::Mask);
+                    }
+                    if let ("proto", FieldMatch::Exact(value)) = (name, wanted) {
+                        protocol = u8::try_from(value).ok();
+                    }
+                    demands.push((field, wanted));
+                }
+            }
+        }
+        let demands = Demands {
+            schema,
+            has_type: schema.field_named("eth_type").is_some(),
+            protocol,
+            demands,
+        };
+        demands.expand(eth_type)
+    }
+
+    /// The number of flows.
+    fn len(&self) -> usize {
+        let product = |kind: &KindOfPacket<'_>| {
+            let sizes = kind.pieces.iter().map(|(_, pieces)| pieces.len());
+            sizes.fold(1, usize::saturating_mul)
+        };
+        self.kinds
+            .iter()
+            .map(product)
+            .fold(0, usize::saturating_add)
+    }
+
+    /// Appends each flow's match, with a comma in front of every field.
+    pub(super) fn write(&self, flows: &mut Vec<String>) {
+        for kind in &self.kinds {
+            let mut heads = vec![kind.stack_text()];
+            for (field, pieces) in &kind.pieces {
+                let texts: Vec<String> = pieces
+                    .iter()
+                    .map(|&(value, mask)| kind.field_text(field, value, mask))
+                    .collect();
+                heads = heads
+                    .iter()
+                    .flat_map(|head| texts.iter().map(move |text| format!("{head}{text}")))
+                    .collect();
+            }
+            flows.append(&mut heads);
+        }
+    }
+}
+
+/// What a rule demands, but for the Ethernet type.
+struct Demands<'s> {
+    schema: &'s Schema,
+    /// Whether the schema has a field for the Ethernet type: then packets need
+    /// not be IP, and the ports of ICMP are type and code.
+    has_type: bool,
+    protocol: Option<u8>,
+    demands: Vec<(&'s Field, FieldMatch)>,
+}
+
+impl<'s> Demands<'s> {
+    fn expand(&self, eth_type: Option<u16>) -> Result<Expansion<'s>, Hindrance> {
+        let mut expansion = Expansion {
+            kinds: Vec::new(),
+            ranged: false,
+            omitted: false,
+            missed: Missed::default(),
+        };
+        let mut hidden = false;
+        for eth_type in self.types(eth_type) {
+            for protocol in self.protocols(eth_type) {
+                self.add(eth_type, protocol, &mut expansion, &mut hidden);
+            }
+        }
+        if expansion.kinds.is_empty() {
+            return Err(if hidden {
+                Hindrance::Labels
+            } else {
+                Hindrance::Impossible
+            });
+        }
+        if self.has_type && eth_type.is_none() && self.demands(&ABOVE_ETHERNET) {
+            let mut above = self.demands.iter().filter(|(f, _)| is_above(f));
+            expansion.missed = Missed {
+                labels: hidden,
+                other_types: above.all(|(field, wanted)| takes(field, wanted, 0)),
+            };
+        }
+        if expansion.len() > MOST_FLOWS {
+            return Err(Hindrance::Large);
+        }
+        Ok(expansion)
+    }
+
+    fn demands(&self, names: &[&str]) -> bool {
+        let mut demands = self.demands.iter();
+        demands.any(|(field, _)| names.contains(&field.name()))
+    }
+
+    /// The Ethernet types under which to say it; `None` where it does not
+    /// matter.
+    fn types(&self, eth_type: Option<u16>) -> Vec<Option<u16>> {
+        let some = |types: &[u16]| types.iter().copied().map(Some).collect();
+        match eth_type {
+            Some(_) => vec![eth_type],
+            None if self.has_type && self.demands(&ABOVE_ETHERNET) => some(&TYPES),
+            None if self.has_type => vec![None],
+            None => match family(self.schema) {
+                Some(family) => vec![Some(family)],
+                None if self.demands(&["mpls_label", "mpls_tc"]) => some(&[MPLS, MPLS_MULTICAST]),
+                None if self.demands(&ABOVE_ETHERNET) => some(&[IPV4, IPV6]),
+                None => vec![None],
+            },
+        }
+    }
+
+    /// The protocols under which to say it.
+    fn protocols(&self, eth_type: Option<u16>) -> Vec<Option<u8>> {
+        match self.protocol {
+            _ if !matches!(eth_type, Some(IPV4 | IPV6)) => vec![None],
+            Some(_) => vec![self.protocol],
+            None if self.demands(&["sport", "dport"]) => {
+                let rest = (0..=u8::MAX).filter(|protocol| !WITH_PORTS.contains(protocol));
+                WITH_PORTS.into_iter().chain(rest).map(Some).collect()
+            }
+            None => vec![None],
+        }
+    }
+
+    /// Adds the packets of one type and protocol, if the rule matches any.
+    fn add(
+        &self,
+        eth_type: Option<u16>,
+        protocol: Option<u8>,
+        expansion: &mut Expansion<'s>,
+        hidden: &mut bool,
+    ) {
+        let mut kind = KindOfPacket {
+            eth_type,
+            protocol,
+            pieces: Vec::new(),
+        };
+        let (mut ranged, mut omitted) = (false, false);
+        for (field, wanted) in &self.demands {
+            let pieces = match kind.place(field, self.has_type) {
+                // The protocol stands with the type.
+                Place::There if field.name() == "proto" && protocol.is_some() => continue,
+                Place::There => pieces(field, wanted),
+                Place::Byte => {
+                    let all = 0..=u128::from(u8::MAX);
+                    let taken = all.filter(|&value| takes(field, wanted, value));
+                    let full = field.max_value();
+                    let pieces: Vec<_> = taken.map(|value| (value, full)).collect();
+                    if pieces.is_empty() {
+                        return;
+                    }
+                    if pieces.len() > usize::from(u8::MAX) {
+                        omitted = true;
+                        continue;
+                    }
+                    pieces
+                }
+                Place::Missing if takes(field, wanted, 0) => {
+                    omitted = true;
+                    continue;
+                }
+                Place::Missing => return,
+                Place::Hidden => {
+                    *hidden = true;
+                    return;
+                }
+            };
+            ranged |= pieces.len() > 1;
+            kind.pieces.push((field, pieces));
+        }
+        expansion.ranged |= ranged;
+        expansion.omitted |= omitted;
+        expansion.kinds.push(kind);
+    }
+}
+
+fn is_above(field: &Field) -> bool {
+    ABOVE_ETHERNET.contains(&field.name())
+}
+
+impl KindOfPacket<'_> {
+    fn place(&self, field: &Field, has_type: bool) -> Place {
+        let there = |there: bool| {
+            if there { Place::There } else { Place::Missing }
+        };
+        let is_ip = matches!(self.eth_type, Some(IPV4 | IPV6));
+        let is_arp = self.is_arp();
+        match (field.name(), self.eth_type) {
+            _ if !is_above(field) => Place::There,
+            ("mpls_label" | "mpls_tc", Some(MPLS | MPLS_MULTICAST)) => Place::There,
+            ("mpls_label" | "mpls_tc", _) => Place::Missing,
+            (_, Some(MPLS | MPLS_MULTICAST)) => Place::Hidden,
+            ("src" | "dst", Some(IPV6)) => there(field.width() == 128),
+            ("src" | "dst", Some(IPV4)) => there(field.width() == 32),
+            ("src" | "dst", _) => there(is_arp && field.width() == 32),
+            ("proto", _) => there(is_ip || is_arp),
+            ("ip_dscp", _) => there(is_ip),
+            _ => match self.protocol {
+                Some(TCP | UDP | SCTP) => there(is_ip),
+                Some(_) if has_type && self.icmp().is_some() => Place::Byte,
+                _ => Place::Missing,
+            },
+        }
+    }
+
+    fn is_arp(&self) -> bool {
+        matches!(self.eth_type, Some(ARP | RARP))
+    }
+
+    /// What the type and the code are called, if these are packets of ICMP.
+    fn icmp(&self) -> Option<[&'static str; 2]> {
+        match (self.eth_type, self.protocol) {
+            (Some(IPV4), Some(ICMP)) => Some(["icmp_type", "icmp_code"]),
+            (Some(IPV6), Some(ICMPV6)) => Some(["icmpv6_type", "icmpv6_code"]),
+            _ => None,
+        }
+    }
+
+    fn stack_text(&self) -> String {
+        let find = |protocol: Option<u8>| {
+            let mut words = SHORTHANDS.iter();
+            words.find(|(_, t, p)| Some(*t) == self.eth_type && *p == protocol)
+        };
+        if let Some((word, ..)) = find(self.protocol) {
+            return format!(",{word}");
+        }
+        let mut text = match (find(None), self.eth_type) {
+            (Some((word, ..)), _) => format!(",{word}"),
+            (None, Some(eth_type)) => format!(",dl_type={eth_type:#06x}"),
+            (None, None) => String::new(),
+        };
+        if let Some(protocol) = self.protocol {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ",nw_proto={protocol}");
+        }
+        text
+    }
+
+    fn field_text(&self, field: &Field, value: u128, mask: u128) -> String {
+        let full = field.max_value();
+        let whole = mask == full;
+        let format = field.format();
+        let shown = |value| match field.width() {
+            32 if field.name() != "in_port" => ip(value),
+            128 => Ipv6Addr::from_bits(value).to_string(),
+            48 => ValueFormat::Mac.display(value).to_string(),
+            64 => format!("{value:#x}"),
+            _ => format.display(value).to_string(),
+        };
+        let free = full & !mask;
+        let prefix = (free & free.wrapping_add(1) == 0).then(|| mask.count_ones());
+        let name = match (field.name(), field.width()) {
+            ("in_port", _) => {
+                let named = PORTS
+                    .iter()
+                    .find(|(_, number)| u128::from(*number) == value);
+                return match named {
+                    Some((name, _)) => format!(",in_port={name}"),
+                    None => format!(",in_port={value}"),
+                };
+            }
+            ("eth_src", _) => "dl_src",
+            ("eth_dst", _) => "dl_dst",
+            ("vlan_vid", _) => return format!(",dl_vlan={value}"),
+            ("vlan_pcp", _) => return format!(",dl_vlan_pcp={value}"),
+            ("src", _) if self.is_arp() => "arp_spa",
+            ("dst", _) if self.is_arp() => "arp_tpa",
+            ("src", 32) => "nw_src",
+            ("dst", 32) => "nw_dst",
+            ("src", _) => "ipv6_src",
+            ("dst", _) => "ipv6_dst",
+            ("proto", _) => return format!(",arp_op={value}"),
+            ("ip_dscp", _) => return format!(",nw_tos={}", value << 2),
+            ("sport", _) => match self.icmp() {
+                Some([name, _]) => return format!(",{name}={value}"),
+                None => "tp_src",
+            },
+            ("dport", _) => match self.icmp() {
+                Some([_, name]) => return format!(",{name}={value}"),
+                None => "tp_dst",
+            },
+            (name @ ("mpls_label" | "mpls_tc"), _) => return format!(",{name}={value}"),
+            (other, _) => other,
+        };
+        match prefix {
+            _ if mask == 0 => String::new(),
+            _ if whole && matches!(name, "tp_src" | "tp_dst") => format!(",{name}={value}"),
+            _ if matches!(name, "tp_src" | "tp_dst") => format!(",{name}={value:#x}/{mask:#x}"),
+            _ if whole => format!(",{name}={}", shown(value)),
+            Some(length) if matches!(field.width(), 32 | 128) => {
+                format!(",{name}={}/{length}", shown(value))
+            }
+            _ => format!(",{name}={}/{}", shown(value), shown(mask)),
+        }
+    }
+}
+
+/// Whether a field may have that value.
+fn takes(field: &Field, wanted: &FieldMatch, value: u128) -> bool {
+    match *wanted {
+        FieldMatch::Range { low, high } => (low..=high).contains(&value),
+        _ => pieces(field, wanted)
+            .iter()
+            .any(|(bits, mask)| (bits ^ value) & mask == 0),
+    }
+}
+
+/// The values under masks that cover a match exactly.
+fn pieces(field: &Field, wanted: &FieldMatch) -> Vec<(u128, u128)> {
+    let full = field.max_value();
+    match *wanted {
+        FieldMatch::Any => vec![(0, 0)],
+        FieldMatch::Exact(value) => vec![(value, full)],
+        FieldMatch::Ternary { value, mask } => vec![(value & mask, mask)],
+        FieldMatch::Prefix { value, length } => {
+            let free = field.width().saturating_sub(length);
+            let mask = full & u128::MAX.checked_shl(free).unwrap_or(0);
+            vec![(value & mask, mask)]
+        }
+        FieldMatch::Range { low, high } => cover(low, high, full),
+    }
+}
+
+/// The fewest prefixes that cover a range: at most two for each bit, less two.
+fn cover(mut low: u128, high: u128, full: u128) -> Vec<(u128, u128)> {
+    let mut pieces = Vec::new();
+    loop {
+        // The largest block that starts at `low` and ends by `high`.
+        let mut free = 0u128;
+        loop {
+            let wider = (free << 1) | 1;
+            if free == full || low & wider != 0 || low | wider > high || wider > full {
+                break;
+            }
+            free = wider;
+        }
+        pieces.push((low, full & !free));
+        let last = low | free;
+        if last >= high {
+            return pieces;
+        }
+        low = last + 1;
+    }
+}
+
+fn ip(value: u128) -> String {
+    Ipv4Addr::from_bits(u32::try_from(value).unwrap_or(u32::MAX)).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn covers_are_exact_and_small() {
+        for low in 0..=31u128 {
+            for high in low..=31 {
+                let pieces = cover(low, high, 31);
+                for value in 0..=31u128 {
+                    let hits = pieces.iter().filter(|(v, m)| (v ^ value) & m == 0).count();
+                    let expected = usize::from((low..=high).contains(&value));
+                    assert_eq!(hits, expected, "{value} in {low}-{high}");
+                }
+                assert!(pieces.len() <= 8);
+            }
+        }
+        assert_eq!(cover(1, 65534, 65535).len(), 30);
+        assert_eq!(cover(0, u128::MAX, u128::MAX), [(0, 0)]);
+        assert_eq!(cover(1, u128::MAX, u128::MAX).len(), 128);
+    }
+}

@@ -1,0 +1,258 @@
+//! Flows and packets: frames, byte by byte, and the rule that wins; and rules
+//! that became flows decide about frames as they did before.
+
+use classyard::policy::{PartId, PolicyTrace};
+use classyard::{FieldMatch, Priority, Winner};
+use proptest::prelude::*;
+
+use super::round_trips::{Dice, said, trip};
+use super::*;
+use crate::packet::tests::stack::{Extension, Net, Stack, Upper};
+use crate::packet::{LinkType, parse};
+
+/// The key of a frame under a schema; `None` if it has none.
+fn key(frame: &[u8], schema: &Arc<Schema>) -> Option<Vec<u64>> {
+    let parsed = parse(frame, LinkType::Ethernet);
+    let values: Vec<u128> = match schema.name() {
+        "openflow15" => parsed.openflow15(1)?.to_vec(),
+        "ipv4-5tuple" => parsed.ipv4_5tuple()?.to_vec(),
+        _ => parsed.ipv6_5tuple()?.to_vec(),
+    };
+    let mut trace = PolicyTrace::new([schema].into_iter());
+    trace.push(PartId::FIRST, &values).unwrap();
+    let (_, key) = trace.iter().next()?;
+    Some(key.to_vec())
+}
+
+/// The action of the rule that wins.
+fn action(policy: &Policy, key: &[u64]) -> Option<String> {
+    let id = policy.part(PartId::FIRST).scan(key).rule()?;
+    let (_, rule) = policy.rule(id).next()?;
+    policy.action_name(rule.action()).map(str::to_owned)
+}
+
+fn arp(reverse: bool, operation: u8, sender: u32, target: u32) -> Net {
+    Net::Arp {
+        reverse,
+        operation,
+        sender,
+        target,
+    }
+}
+
+fn ipv4(src: u32, upper: Upper) -> Net {
+    Net::V4 {
+        src,
+        dst: 0x0a00_00fe,
+        dscp: 0,
+        option_words: 0,
+        offset: 0,
+        more: false,
+        upper,
+    }
+}
+
+fn ipv6(upper: Upper) -> Net {
+    Net::V6 {
+        src: 1,
+        dst: 2,
+        dscp: 0,
+        extensions: Vec::new(),
+        upper,
+    }
+}
+
+#[test]
+fn frames_of_icmp_and_arp_find_their_flows() {
+    let text = "priority=90,icmp,icmp_type=8,icmp_code=0,actions=ping\n\
+        priority=89,icmp,tp_src=3,tp_dst=1,actions=unreachable\n\
+        priority=88,dl_type=0x800,nw_proto=1,icmp_type=11/0xff,actions=exceeded\n\
+        priority=80,icmp6,icmpv6_type=135,icmpv6_code=0,actions=neighbour\n\
+        priority=79,icmp6,icmp_type=128,actions=ping6\n\
+        priority=78,ipv6,nw_proto=58,tp_src=1,icmpv6_code=4,actions=port6\n\
+        priority=70,arp,arp_op=1,arp_tpa=10.0.0.1,actions=asked\n\
+        priority=69,arp,nw_proto=2,nw_src=10.0.0.0/24,actions=answered\n\
+        priority=68,arp,arp_spa=10.9.0.0/255.255.0.0,actions=elsewhere\n\
+        priority=67,rarp,arp_op=3,actions=reverse\n\
+        priority=66,arp,actions=other-arp\n\
+        priority=65,rarp,actions=other-rarp\n\
+        priority=60,tcp,tp_src=8,actions=tcp8\n\
+        priority=0,actions=rest\n";
+    let policy = read_policy("f", text, None, None, &ReadOptions::default());
+    let policy = policy.unwrap().value;
+    let host = 0x0a00_0001;
+    let cases = [
+        (ipv4(host, Upper::Icmp(8, 0)), "ping"),
+        (ipv4(host, Upper::Icmp(8, 1)), "rest"),
+        (ipv4(host, Upper::Icmp(3, 1)), "unreachable"),
+        (ipv4(host, Upper::Icmp(3, 0)), "rest"),
+        (ipv4(host, Upper::Icmp(11, 7)), "exceeded"),
+        (ipv4(host, Upper::Tcp(8, 0, 0)), "tcp8"),
+        (ipv4(host, Upper::Udp(8, 0)), "rest"),
+        (ipv6(Upper::Icmp(135, 0)), "neighbour"),
+        (ipv6(Upper::Icmp(135, 1)), "rest"),
+        (ipv6(Upper::Icmp(128, 9)), "ping6"),
+        (ipv6(Upper::Icmp(1, 4)), "port6"),
+        (arp(false, 1, 0x0a00_0002, host), "asked"),
+        (arp(false, 1, 0x0a00_0002, 0x0a00_0003), "other-arp"),
+        (arp(false, 2, host, 0x0a00_0002), "answered"),
+        (arp(false, 2, 0x0a09_0001, host), "elsewhere"),
+        (arp(true, 3, 0, 0), "reverse"),
+        (arp(true, 4, host, host), "other-rarp"),
+        (Net::Other(0x1234, vec![1, 2, 3]), "rest"),
+    ];
+    let schema = Schema::openflow15();
+    for (net, expected) in cases {
+        let frame = Stack::ethernet(net.clone()).bytes();
+        let key = key(&frame, &schema).unwrap();
+        assert_eq!(action(&policy, &key).as_deref(), Some(expected), "{net:?}");
+    }
+}
+
+const TYPES: [u16; 8] = [0x800, 0x800, 0x86dd, 0x806, 0x8035, 0x8847, 0x8848, 0x1234];
+const PROTOCOLS: [u8; 9] = [0, 1, 2, 6, 17, 47, 58, 132, 255];
+const PORTS: [u16; 10] = [0, 1, 8, 13, 80, 255, 256, 1023, 1024, 65535];
+const ADDRESSES: [u32; 5] = [0, 0x0a00_0001, 0x0a00_0102, 0xc000_0201, u32::MAX];
+
+fn pick<T: Copy>(dice: &mut Dice, pool: &[T]) -> T {
+    pool[usize::try_from(dice.below(pool.len() as u64)).unwrap()]
+}
+
+fn small(dice: &mut Dice) -> u8 {
+    u8::try_from(pick(dice, &PORTS[..6])).unwrap()
+}
+
+/// A frame of any kind, made of few values so that rules match it.
+fn frame(dice: &mut Dice) -> Vec<u8> {
+    let upper = match dice.below(8) {
+        0 | 1 => Upper::Tcp(pick(dice, &PORTS), pick(dice, &PORTS), 0),
+        2 => Upper::Udp(pick(dice, &PORTS), pick(dice, &PORTS)),
+        3 => Upper::Sctp(pick(dice, &PORTS), pick(dice, &PORTS)),
+        4..=6 => Upper::Icmp(small(dice), small(dice)),
+        _ => Upper::Other(pick(dice, &[1, 2, 47, 58, 255]), vec![0; 4]),
+    };
+    let dscp = pick(dice, &[0, 0, 46]);
+    let later = dice.below(6) == 0;
+    let net = match dice.below(10) {
+        0..=4 => Net::V4 {
+            src: pick(dice, &ADDRESSES),
+            dst: pick(dice, &ADDRESSES),
+            dscp,
+            option_words: 0,
+            offset: if later { 185 } else { 0 },
+            more: false,
+            upper,
+        },
+        5 | 6 => Net::V6 {
+            src: pick(dice, &ADDRESSES).into(),
+            dst: pick(dice, &ADDRESSES).into(),
+            dscp,
+            extensions: later
+                .then_some(Extension::Fragment(181, true))
+                .into_iter()
+                .collect(),
+            upper,
+        },
+        7 | 8 => arp(
+            dice.below(2) == 0,
+            pick(dice, &PROTOCOLS),
+            pick(dice, &ADDRESSES),
+            pick(dice, &ADDRESSES),
+        ),
+        _ => Net::Other(0x1234, vec![0; 24]),
+    };
+    let mut stack = Stack::ethernet(net);
+    if !matches!(stack.net, Net::Arp { .. }) && dice.below(5) == 0 {
+        stack.labels = vec![(pick(dice, &[0, 7, 16]), pick(dice, &[0, 3]))];
+    }
+    if dice.below(4) == 0 {
+        stack.tags = vec![(0x8100, pick(dice, &[0, 5, 7]), pick(dice, &[0, 3]))];
+    }
+    stack.bytes()
+}
+
+/// A rule of the same values.
+fn rule(dice: &mut Dice, schema: &Schema) -> Vec<FieldMatch> {
+    let exact = |value: u128| FieldMatch::Exact(value);
+    let fields = schema.fields().iter();
+    let matches = fields.map(|field| match field.name() {
+        "eth_type" if dice.below(4) > 0 => exact(pick(dice, &TYPES).into()),
+        "proto" if dice.below(2) == 0 => exact(pick(dice, &PROTOCOLS).into()),
+        "vlan_vid" if dice.below(8) == 0 => exact(pick(dice, &[0, 5])),
+        "vlan_pcp" if dice.below(16) == 0 => exact(pick(dice, &[0, 3])),
+        "mpls_label" if dice.below(6) == 0 => exact(pick(dice, &[0, 7])),
+        "mpls_tc" if dice.below(10) == 0 => exact(pick(dice, &[0, 3])),
+        "ip_dscp" if dice.below(5) == 0 => exact(pick(dice, &[0, 46])),
+        "src" | "dst" => {
+            let value = pick(dice, &ADDRESSES).into();
+            match dice.below(12) {
+                0 => exact(value),
+                1 => FieldMatch::Prefix {
+                    value,
+                    length: field.width() - 24,
+                },
+                2 => FieldMatch::Ternary { value, mask: 0xff },
+                _ => FieldMatch::Any,
+            }
+        }
+        "sport" | "dport" => {
+            let range = |low, high| FieldMatch::Range { low, high };
+            match dice.below(16) {
+                0 | 1 => exact(pick(dice, &PORTS).into()),
+                2 => range(0, 1023),
+                3 => range(3, 8),
+                4 => range(250, 300),
+                5 => range(256, 65535),
+                6 => FieldMatch::Ternary {
+                    value: 8,
+                    mask: 0x0f,
+                },
+                7 => FieldMatch::Ternary {
+                    value: 8,
+                    mask: 0xff08,
+                },
+                _ => FieldMatch::Any,
+            }
+        }
+        _ => FieldMatch::Any,
+    });
+    matches.collect()
+}
+
+proptest! {
+    /// Where no rule that was lost has a say.
+    #[test]
+    fn flows_decide_about_frames_as_rules_did(seed: u64, rules in 1usize..6, which in 0usize..5) {
+        let name = ["openflow15", "openflow15", "openflow15", "ipv4-5tuple", "ipv6-5tuple"][which];
+        let choice = SchemaChoice::named(name).unwrap();
+        let schema = &choice.schemas()[0];
+        let mut dice = Dice::new(seed);
+        let mut policy = choice.policy();
+        for index in 0..rules {
+            let matches = rule(&mut dice, schema);
+            let action = policy.action(&format!("output:{index}"));
+            let priority = Priority(u32::try_from(dice.below(4)).unwrap());
+            policy.add(RuleId::from_index(index), priority, action, &[(PartId::FIRST, &matches)]).unwrap();
+        }
+        let (again, report, text) = trip(&policy, RuleFormat::Ovs);
+        let changed = report.notes.iter().filter(|note| note.effect == Effect::Changed);
+        prop_assert_eq!(report.losses.total(), changed.map(|note| note.count).sum::<usize>());
+        let lost: Vec<RuleId> = report.losses.shown().iter().map(|loss| loss.id).collect();
+        for _ in 0..40 {
+            let frame = frame(&mut dice);
+            let Some(key) = key(&frame, schema) else { continue };
+            let (mut best, mut kept) = (Winner::MISS, true);
+            for rule in policy.part(PartId::FIRST).iter().filter(|rule| rule.matches(&key)) {
+                if rule.winner().beats(best) {
+                    best = rule.winner();
+                    kept = !lost.contains(&rule.id());
+                }
+            }
+            let expected = best.rule().map(|id| format!("output:{}", id.get()));
+            if kept {
+                let parsed = parse(&frame, LinkType::Ethernet);
+                prop_assert_eq!(action(&again, &key), expected, "{:?}\n{:?}\n{}\n{}", parsed, said(&policy), text, report);
+            }
+        }
+    }
+}
