@@ -11,6 +11,8 @@ mod explain;
 mod generate;
 mod hostile;
 mod inspect;
+#[cfg(target_os = "linux")] // for `ulimit -v`
+mod limits;
 mod manners;
 mod mixed;
 mod plot;

@@ -9,7 +9,7 @@ use super::*;
 
 const ALL: ReadOptions = ReadOptions {
     skip_bad: false,
-    limit: usize::MAX,
+    ..ReadOptions::DEFAULT
 };
 
 fn read(text: &str, schema: &str) -> Result<Loaded<Policy>, ReadError> {

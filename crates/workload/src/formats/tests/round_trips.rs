@@ -461,6 +461,7 @@ fn poke(text: &str, choice: &SchemaChoice) {
         let options = ReadOptions {
             skip_bad,
             limit: 100,
+            ..ReadOptions::default()
         };
         for format in [None].into_iter().chain(RuleFormat::ALL.map(Some)) {
             for choice in [None, Some(choice)] {
