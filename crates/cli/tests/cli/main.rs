@@ -17,4 +17,5 @@ mod manners;
 mod mixed;
 mod plot;
 mod reports;
+mod streaming;
 mod support;
