@@ -1,8 +1,10 @@
 //! Readers: whatever the bytes, no panic; and what was read can be written and
 //! read again without a difference.
 
+use std::io::{self, Read};
+
 use classyard::Policy;
-use classyard_workload::capture::{self, read_capture};
+use classyard_workload::capture::{self, Capture, CaptureReader, Trouble, Warning, read_capture};
 use classyard_workload::diagnostic::{ReadOptions, SHOWN};
 use classyard_workload::formats::{RuleFormat, read_policy, read_schema, read_trace, write_policy};
 use classyard_workload::formats::{write_schema, write_trace};
@@ -14,13 +16,13 @@ const SOURCE: &str = "fuzz";
 const STRICT: ReadOptions = ReadOptions {
     skip_bad: false,
     limit: 10_000,
-    table: None,
+    ..ReadOptions::DEFAULT
 };
 
 const LENIENT: ReadOptions = ReadOptions {
     skip_bad: true,
     limit: 10_000,
-    table: None,
+    ..ReadOptions::DEFAULT
 };
 
 /// Reads rules strictly and leniently; where the strict reader finds nothing
@@ -126,7 +128,18 @@ pub(crate) fn profiles(data: &[u8]) {
     }
 }
 
-/// Reads a capture and parses every packet of it.
+/// Bytes that arrive seven at a time.
+struct Drops<'a>(&'a [u8]);
+
+impl Read for Drops<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = buffer.len().min(7);
+        self.0.read(&mut buffer[..count])
+    }
+}
+
+/// Reads a capture, all at once and packet by packet, and parses every packet
+/// of it.
 pub(crate) fn captures(data: &[u8]) {
     let options = capture::ReadOptions {
         first: Some(1000),
@@ -136,12 +149,32 @@ pub(crate) fn captures(data: &[u8]) {
     let Ok(capture) = read_capture(SOURCE, data, &options) else {
         return;
     };
+    // How much of damaged gzip can be unpacked depends on how it arrives.
+    let damaged = |warning: &Warning| matches!(warning.trouble, Trouble::Gzip { .. });
+    if !capture.warnings().iter().any(damaged) && capture.more_warnings() == 0 {
+        streamed(data, &capture, &options);
+    }
     let packets = capture.packets().len();
     let policy = Policy::dual_stack();
     let headers = capture.classify_input(policy.schemas());
     let headers = headers.expect("packets have five-tuples");
     assert_eq!(headers.trace.len(), headers.packet_of.len());
     assert!(headers.trace.len() <= packets);
+}
+
+/// The same packets and warnings, however the bytes arrive.
+fn streamed(data: &[u8], capture: &Capture, options: &capture::ReadOptions) {
+    let reader = CaptureReader::new(SOURCE, Drops(data), options);
+    let mut reader = reader.expect("a stream is refused that was read at once");
+    for (packet, frame) in capture.frames() {
+        let record = reader.next_record().expect("a stream ends in an error");
+        let record = record.expect("a stream ends early");
+        assert_eq!(record.frame, frame);
+        assert_eq!(record.packet.timestamp_ns, packet.timestamp_ns);
+    }
+    let more = reader.next_record().expect("a stream ends in an error");
+    assert!(more.is_none(), "a stream goes on");
+    assert_eq!(reader.warnings(), capture.warnings());
 }
 
 /// Parses one frame, the first byte choosing the link type.

@@ -110,6 +110,9 @@ impl Talk {
             }
             Failure::Read(error) => {
                 say(ERROR, "error", &error.to_string());
+                if let Some(advice) = crate::input::limits::advice(error) {
+                    say(NOTE, "help", advice);
+                }
                 if let ReadError::Io { file, error } = error
                     && error.kind() == io::ErrorKind::NotFound
                     && let Some(near) = crate::input::similar_file(file)

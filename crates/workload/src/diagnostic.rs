@@ -11,6 +11,8 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::limits::{self, FileLimit};
+
 /// The most problems that are kept to be shown; the rest are counted.
 pub const SHOWN: usize = 20;
 
@@ -24,20 +26,29 @@ pub struct ReadOptions {
     pub skip_bad: bool,
     /// The most rules, or headers, to load; one more is an error.
     pub limit: usize,
+    /// The most bytes of a file, counted after unpacking; one more is an error.
+    /// Readers that take a text have it in memory already and do not ask.
+    pub max_bytes: u64,
     /// Of Open vSwitch's flows, load those of this table only. Without it, all
     /// flows of a file must stand in one table. With another format it is an
     /// error.
     pub table: Option<u8>,
 }
 
+impl ReadOptions {
+    /// Everything or nothing, within the default [`limits`].
+    pub const DEFAULT: ReadOptions = ReadOptions {
+        skip_bad: false,
+        limit: limits::MAX_ENTRIES,
+        max_bytes: FileLimit::TEXT.bytes,
+        table: None,
+    };
+}
+
 impl Default for ReadOptions {
-    /// Everything or nothing, and no limit.
+    /// [`ReadOptions::DEFAULT`].
     fn default() -> ReadOptions {
-        ReadOptions {
-            skip_bad: false,
-            limit: usize::MAX,
-            table: None,
-        }
+        ReadOptions::DEFAULT
     }
 }
 
@@ -228,7 +239,7 @@ pub enum ReadError {
         line: usize,
         /// The limit.
         limit: usize,
-        /// Rules or headers.
+        /// Rules, headers, packets or interfaces.
         what: &'static str,
     },
     /// The flows stand in more than one table, and none was asked for: the best
@@ -264,6 +275,15 @@ pub enum ReadError {
         table: u8,
         /// The format of the rules.
         format: &'static str,
+    },
+    /// More bytes than the caller allows, counted after unpacking. Nothing was
+    /// loaded.
+    #[error("{file}: more than {} bytes, counted after unpacking; no more are read of {}", limit.bytes, limit.what)]
+    TooLong {
+        /// The file.
+        file: String,
+        /// The limit.
+        limit: FileLimit,
     },
 }
 

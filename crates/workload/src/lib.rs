@@ -6,5 +6,6 @@ pub mod diagnostic;
 pub mod formats;
 pub mod generate;
 pub mod kit;
+pub mod limits;
 pub mod packet;
 pub mod traffic;

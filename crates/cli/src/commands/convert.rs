@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use classyard::PolicyTrace;
-use classyard_workload::capture::{self, Capture, read_capture};
-use classyard_workload::diagnostic::ReadOptions;
+use classyard_workload::capture::{self, CaptureReader, PacketHeaders};
+use classyard_workload::diagnostic::{ReadError, ReadOptions};
 use classyard_workload::formats::{
     Effect, RuleFormat, SchemaChoice, WriteReport, read_trace, write_trace,
 };
@@ -12,8 +12,9 @@ use classyard_workload::formats::{
 use super::generate::{Trouble, to_file, write_rules};
 use crate::failure::Failure;
 use crate::input::headers::HeadersArgs;
+use crate::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use crate::input::rules::{RulesArgs, schema_choice};
-use crate::input::{did_you_mean, is_dash, read_bytes, source_name};
+use crate::input::{count, did_you_mean, is_dash, read_bytes, source_name};
 use crate::output::style::counted;
 use crate::talk::Talk;
 
@@ -69,6 +70,21 @@ pub(crate) struct Args {
     /// Leave bad lines out and go on with the good ones
     #[arg(long)]
     skip_bad: bool,
+
+    /// Refuse files with more rules than this (10k, 1M, ...)
+    ///
+    /// Without it, 16,777,216.
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
+    limit_rules: Option<usize>,
+
+    #[command(flatten)]
+    limit: HeaderLimit,
+
+    #[command(flatten)]
+    bytes: ByteLimit,
+
+    #[command(flatten)]
+    record: RecordLimit,
 }
 
 /// What a file is.
@@ -109,7 +125,7 @@ fn kind(text: &str) -> Result<Kind, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    let bytes = read_bytes(&args.input)?;
+    let bytes = read_bytes(&args.input, args.bytes.text())?;
     let from = args.from.unwrap_or_else(|| contents(&bytes));
     let to = match args.to {
         Some(to) => to,
@@ -125,7 +141,8 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             table: args.table,
             schema: args.schema.clone(),
             skip_bad: args.skip_bad,
-            limit_rules: None,
+            limit_rules: args.limit_rules,
+            bytes: args.bytes.clone(),
         };
         let rules = if is_dash(&args.input) {
             reading.load_text(&source_name(&args.input), &text(&args.input, bytes)?, talk)?
@@ -222,49 +239,64 @@ fn headers(args: &Args, from: Kind, bytes: Vec<u8>, talk: Talk) -> Result<Policy
     let schema = args.schema.as_deref().map(schema_choice).transpose()?;
     let source = source_name(&args.input);
     if from == Kind::Trace {
-        let options = ReadOptions {
+        let options = args.limit.trace(ReadOptions {
             skip_bad: args.skip_bad,
             ..ReadOptions::default()
-        };
+        });
         let text = text(&args.input, bytes)?;
         let loaded = read_trace(&source, &text, schema.as_ref(), false, &options)?;
         talk.skipped(&loaded.skipped);
         return Ok(loaded.value.headers);
     }
-    let capture = read_capture(&source, &bytes, &capture::ReadOptions::default())?;
-    HeadersArgs::warn(&capture, talk);
-    let choice = schema.unwrap_or_else(|| families(&capture));
+    let default = capture::ReadOptions::default();
+    let options = args.limit.capture(&args.bytes, &args.record, default);
+    let open = || CaptureReader::new(&source, bytes.as_slice(), &options);
+    let choice = match schema {
+        Some(choice) => choice,
+        None => families(open()?)?,
+    };
     let policy = choice.policy();
-    let origin = capture
-        .classify_input(policy.schemas())
-        .map_err(|error| Failure::usage(error.to_string()))?;
-    if origin.left_out_total() > 0 {
-        let kinds = origin.left_out();
+    let mut origin =
+        PacketHeaders::new(policy.schemas()).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut trace = PolicyTrace::new(policy.schemas());
+    let mut reader = open()?;
+    while let Some(record) = reader.next_record()? {
+        origin.add(&record.packet, record.frame, &mut trace);
+    }
+    let (warnings, more) = (reader.warnings(), reader.more_warnings());
+    HeadersArgs::warn(&source, warnings, more, talk);
+    let kinds = origin.left_out();
+    if !kinds.is_empty() {
+        let left_out: u64 = kinds.iter().map(|(_, count)| count).sum();
         let kinds = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
         talk.note(&format!(
             "{} without a header of {} left out: {}",
-            counted(origin.left_out_total(), "packet"),
+            counted(left_out, "packet"),
             policy.name(),
             kinds.collect::<Vec<_>>().join(", ")
         ));
     }
-    Ok(origin.trace)
+    Ok(trace)
 }
 
 /// The five-tuples that a capture's packets have.
-fn families(capture: &Capture) -> SchemaChoice {
+fn families(mut reader: CaptureReader<&[u8]>) -> Result<SchemaChoice, ReadError> {
     use classyard::Schema;
-    use classyard_workload::packet::Kind;
+    use classyard_workload::packet::{Kind, parse};
     let (mut v4, mut v6) = (false, false);
-    for parsed in capture.parsed() {
+    while let Some(record) = reader.next_record()? {
+        let parsed = parse(record.frame, record.packet.link);
         v4 |= parsed.kind == Kind::Ipv4;
         v6 |= parsed.kind == Kind::Ipv6;
+        if v4 && v6 {
+            break;
+        }
     }
-    match (v4, v6) {
+    Ok(match (v4, v6) {
         (true, true) => SchemaChoice::DualStack,
         (false, true) => SchemaChoice::Single(Schema::ipv6_5tuple()),
         _ => SchemaChoice::Single(Schema::ipv4_5tuple()),
-    }
+    })
 }
 
 /// Writes headers as packets, each with its time in nanoseconds, and tells what

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::generate::{Family, Hostile, Profile, SeedFile};
+use classyard_workload::limits::FileLimit;
 
 use super::{did_you_mean, read_text, source_name};
 use crate::failure::Failure;
@@ -62,7 +63,7 @@ pub(crate) fn profile(name: &str) -> Result<Arc<Profile>, Failure> {
         ))
         .with_help(format!("built in are {}", Profile::BUILT_IN.join(", "))));
     }
-    let text = read_text(path)?;
+    let text = read_text(path, FileLimit::PROFILE)?;
     let profile = Profile::from_toml(&source_name(path), &text)?;
     Ok(Arc::new(profile))
 }
@@ -73,7 +74,7 @@ pub(crate) fn seed_file(path: &Path, skip_bad: bool, talk: Talk) -> Result<Arc<P
         skip_bad,
         ..ReadOptions::default()
     };
-    let text = read_text(path)?;
+    let text = read_text(path, FileLimit::SEED_FILE)?;
     let loaded = SeedFile::parse(&source_name(path), &text, &options)?;
     talk.skipped(&loaded.skipped);
     let name = path.file_stem().map_or_else(String::new, |stem| {

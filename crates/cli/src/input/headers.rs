@@ -1,13 +1,21 @@
 //! Headers to classify: from a capture, from a trace or from the embedded
 //! example.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use classyard::{Policy, PolicyTrace};
-use classyard_workload::capture::{self, Capture, CaptureTrace, read_capture, read_capture_from};
-use classyard_workload::diagnostic::ReadOptions;
+use classyard_workload::capture::{
+    self, Capture, CaptureReader, CaptureTrace, Trouble, Warning, read_capture, read_capture_from,
+};
+use classyard_workload::diagnostic::ReadError;
 use classyard_workload::formats::{SchemaChoice, Trace, read_trace};
 
+use super::limits::{ByteLimit, HeaderLimit, RecordLimit};
+use super::rules::RulesArgs;
 use super::{is_dash, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
@@ -31,6 +39,12 @@ pub(crate) struct HeadersArgs {
     /// input
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
     pub(crate) trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) limit: HeaderLimit,
+
+    #[command(flatten)]
+    pub(crate) record: RecordLimit,
 }
 
 /// Headers that were read.
@@ -53,70 +67,168 @@ pub(crate) struct Packets {
     pub(crate) origin: CaptureTrace,
 }
 
+/// A capture that is read packet by packet.
+pub(crate) struct OpenCapture {
+    /// The packets.
+    pub(crate) reader: CaptureReader<Box<dyn Read + Send>>,
+    /// How far a file has been read; nothing for other streams.
+    pub(crate) extent: Option<Extent>,
+}
+
+/// How far a file has been read.
+pub(crate) struct Extent {
+    read: Arc<AtomicUsize>,
+    /// The file's length in bytes.
+    pub(crate) length: usize,
+}
+
+impl Extent {
+    /// The bytes that were read.
+    pub(crate) fn read(&self) -> usize {
+        self.read.load(Ordering::Relaxed)
+    }
+}
+
+/// A file that counts what is read of it.
+struct Counting {
+    file: File,
+    read: Arc<AtomicUsize>,
+}
+
+impl Read for Counting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.read.fetch_add(read, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
 impl HeadersArgs {
     /// Whether neither a capture nor a trace is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.capture.is_none() && self.trace.is_none()
     }
 
-    /// Reads the headers for a policy; those of the embedded example if there
-    /// is no file.
+    /// Reads the headers for a policy into memory; those of the embedded example
+    /// if there is no file. `reading` is how the rules were read.
     pub(crate) fn load(
         &self,
         policy: &Policy,
-        skip_bad: bool,
+        reading: &RulesArgs,
         talk: Talk,
     ) -> Result<Headers, Failure> {
         match &self.trace {
-            Some(path) => {
-                let options = ReadOptions {
-                    skip_bad,
-                    ..ReadOptions::default()
-                };
-                let source = source_name(path);
-                let text = read_text(path)?;
-                let choice = choice_of(policy)?;
-                let loaded = read_trace(&source, &text, Some(&choice), false, &options)?;
-                talk.skipped(&loaded.skipped);
-                let Trace { headers, .. } = loaded.value;
-                Ok(Headers {
-                    trace: headers,
-                    source,
-                    packets: None,
-                    skipped: loaded.skipped.total(),
-                })
-            }
-            None => self.load_capture(policy, talk),
+            Some(path) => self.load_trace(path, policy, reading, talk),
+            None => self.load_capture(policy, &reading.bytes, None, talk),
         }
     }
 
-    /// Reads the capture, or the embedded one.
-    pub(crate) fn read_capture(&self, talk: Talk) -> Result<Capture, Failure> {
-        let options = capture::ReadOptions::default();
-        let capture = match &self.capture {
-            None => read_capture(embedded::CAPTURE_NAME, embedded::CAPTURE, &options)?,
-            Some(path) if is_dash(path) => {
-                read_capture_from(&source_name(path), std::io::stdin().lock(), &options)?
+    /// Reads the capture, or the embedded one, but no more than so many packets.
+    pub(crate) fn load_first(
+        &self,
+        packets: usize,
+        policy: &Policy,
+        reading: &RulesArgs,
+        talk: Talk,
+    ) -> Result<Headers, Failure> {
+        self.load_capture(policy, &reading.bytes, Some(packets), talk)
+    }
+
+    /// Reads headers as text.
+    pub(crate) fn load_trace(
+        &self,
+        path: &Path,
+        policy: &Policy,
+        reading: &RulesArgs,
+        talk: Talk,
+    ) -> Result<Headers, Failure> {
+        let options = self.limit.trace(reading.options());
+        let source = source_name(path);
+        let text = read_text(path, reading.bytes.text())?;
+        let choice = choice_of(policy)?;
+        let loaded = read_trace(&source, &text, Some(&choice), false, &options)?;
+        talk.skipped(&loaded.skipped);
+        let Trace { headers, .. } = loaded.value;
+        Ok(Headers {
+            trace: headers,
+            source,
+            packets: None,
+            skipped: loaded.skipped.total(),
+        })
+    }
+
+    /// Opens the capture, or the embedded one, to read it packet by packet.
+    /// What no flag says of limits is as in `default`.
+    pub(crate) fn open_capture(
+        &self,
+        bytes: &ByteLimit,
+        default: capture::ReadOptions,
+    ) -> Result<OpenCapture, Failure> {
+        let options = self.limit.capture(bytes, &self.record, default);
+        let mut extent = None;
+        let (source, stream): (String, Box<dyn Read + Send>) = match &self.capture {
+            None => (
+                embedded::CAPTURE_NAME.to_owned(),
+                Box::new(embedded::CAPTURE),
+            ),
+            Some(path) if is_dash(path) => (source_name(path), Box::new(io::stdin())),
+            Some(path) => {
+                let source = source_name(path);
+                let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
+                let (metadata, file) = opened.map_err(|error| ReadError::Io {
+                    file: source.clone(),
+                    error,
+                })?;
+                let read = Arc::new(AtomicUsize::new(0));
+                if let Ok(length @ 1..) = usize::try_from(metadata.len()) {
+                    extent = Some(Extent {
+                        read: Arc::clone(&read),
+                        length,
+                    });
+                }
+                (source, Box::new(Counting { file, read }))
             }
-            Some(path) => capture::read_capture_file(path, &options)?,
         };
-        HeadersArgs::warn(&capture, talk);
-        Ok(capture)
+        let reader = CaptureReader::new(&source, stream, &options)?;
+        Ok(OpenCapture { reader, extent })
     }
 
     /// Says what is wrong with a capture that could be read all the same.
-    pub(crate) fn warn(capture: &Capture, talk: Talk) {
-        for warning in capture.warnings() {
-            talk.warn(&format!("{}: {warning}", capture.source()));
+    pub(crate) fn warn(source: &str, warnings: &[Warning], more: u64, talk: Talk) {
+        let stopped = |warning: &&Warning| warning.trouble == Trouble::Stopped;
+        for warning in warnings.iter().filter(|warning| !stopped(warning)) {
+            talk.warn(&format!("{source}: {warning}"));
         }
-        if capture.more_warnings() > 0 {
-            let more = counted(capture.more_warnings(), "more warning");
-            talk.warn(&format!("{}: {more}", capture.source()));
+        if more > 0 {
+            talk.warn(&format!("{source}: {}", counted(more, "more warning")));
+        }
+        let long = |warning: &Warning| matches!(warning.trouble, Trouble::LongPacket { .. });
+        if warnings.iter().any(long) {
+            talk.note("--limit-record raises the limit on the length of packets");
         }
     }
 
-    fn load_capture(&self, policy: &Policy, talk: Talk) -> Result<Headers, Failure> {
-        let capture = self.read_capture(talk)?;
+    fn load_capture(
+        &self,
+        policy: &Policy,
+        bytes: &ByteLimit,
+        first: Option<usize>,
+        talk: Talk,
+    ) -> Result<Headers, Failure> {
+        let default = capture::ReadOptions {
+            first,
+            ..capture::ReadOptions::default()
+        };
+        let options = self.limit.capture(bytes, &self.record, default);
+        let capture = match &self.capture {
+            None => read_capture(embedded::CAPTURE_NAME, embedded::CAPTURE, &options)?,
+            Some(path) if is_dash(path) => {
+                read_capture_from(&source_name(path), io::stdin().lock(), &options)?
+            }
+            Some(path) => capture::read_capture_file(path, &options)?,
+        };
+        let (warnings, more) = (capture.warnings(), capture.more_warnings());
+        HeadersArgs::warn(capture.source(), warnings, more, talk);
         let origin = capture.classify_input(policy.schemas());
         let mut origin = origin.map_err(|error| Failure::usage(error.to_string()))?;
         let trace = std::mem::replace(&mut origin.trace, PolicyTrace::new(policy.schemas()));

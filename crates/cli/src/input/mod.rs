@@ -1,18 +1,20 @@
 //! What commands read: rules, headers, packets, and the words that name them.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::fs::{self, File};
+use std::io;
 use std::path::Path;
 
 use classyard::EngineSpec;
-use classyard_workload::diagnostic::{Problem, Problems, ReadError};
-use flate2::read::MultiGzDecoder;
+use classyard_workload::diagnostic::ReadError;
+use classyard_workload::formats::{read_bytes_from, read_text_file, read_text_from};
+use classyard_workload::limits::FileLimit;
 
 use crate::registry;
 
 pub(crate) mod family;
 pub(crate) mod header_text;
 pub(crate) mod headers;
+pub(crate) mod limits;
 pub(crate) mod rules;
 
 /// Whether a path stands for standard input or output.
@@ -30,47 +32,26 @@ pub(crate) fn source_name(path: &Path) -> String {
 }
 
 /// Reads a file, or standard input for `-`; gzip is unpacked.
-pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
-    let io_error = |error| ReadError::Io {
-        file: source_name(path),
-        error,
-    };
-    let mut bytes = Vec::new();
+pub(crate) fn read_bytes(path: &Path, limit: FileLimit) -> Result<Vec<u8>, ReadError> {
+    let source = source_name(path);
     if is_dash(path) {
-        io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .map_err(io_error)?;
-    } else {
-        bytes = fs::read(path).map_err(io_error)?;
+        return read_bytes_from(&source, io::stdin().lock(), limit);
     }
-    if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut unpacked = Vec::new();
-        MultiGzDecoder::new(bytes.as_slice())
-            .read_to_end(&mut unpacked)
-            .map_err(io_error)?;
-        bytes = unpacked;
+    match File::open(path) {
+        Ok(file) => read_bytes_from(&source, file, limit),
+        Err(error) => Err(ReadError::Io {
+            file: source,
+            error,
+        }),
     }
-    Ok(bytes)
 }
 
 /// Reads a text file, or standard input for `-`; gzip is unpacked.
-pub(crate) fn read_text(path: &Path) -> Result<String, ReadError> {
-    let bytes = read_bytes(path)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let before = String::from_utf8_lossy(&error.as_bytes()[..valid]);
-        let line = before.rsplit('\n').next().unwrap_or_default();
-        let mut problems = Problems::new(&source_name(path));
-        problems.push(Problem::at(
-            before.matches('\n').count() + 1,
-            line,
-            &line[line.len()..],
-            format!("byte {:#04x} is not UTF-8", error.as_bytes()[valid]),
-            "UTF-8 text".to_owned(),
-        ));
-        ReadError::Bad(problems)
-    })
+pub(crate) fn read_text(path: &Path, limit: FileLimit) -> Result<String, ReadError> {
+    if is_dash(path) {
+        return read_text_from(&source_name(path), io::stdin().lock(), limit);
+    }
+    read_text_file(path, limit)
 }
 
 /// The word of a list that is most like another, if one is much like it.

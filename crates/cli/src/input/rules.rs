@@ -9,6 +9,7 @@ use classyard_workload::formats::{
     self, RuleFormat, SchemaChoice, read_policy_file, read_policy_with, read_schema_file,
 };
 
+use super::limits::ByteLimit;
 use super::{count, did_you_mean, is_dash, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
@@ -45,8 +46,13 @@ pub(crate) struct RulesArgs {
     pub(crate) skip_bad: bool,
 
     /// Refuse files with more rules than this (10k, 1M, ...)
+    ///
+    /// Without it, 16,777,216.
     #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
     pub(crate) limit_rules: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) bytes: ByteLimit,
 }
 
 /// Rules that were read.
@@ -66,7 +72,8 @@ impl RulesArgs {
     pub(crate) fn options(&self) -> ReadOptions {
         ReadOptions {
             skip_bad: self.skip_bad,
-            limit: self.limit_rules.unwrap_or(usize::MAX),
+            limit: self.limit_rules.unwrap_or(ReadOptions::DEFAULT.limit),
+            max_bytes: self.bytes.text().bytes,
             table: self.table,
         }
     }
@@ -87,7 +94,8 @@ impl RulesArgs {
                 (name.to_owned(), loaded)
             }
             Some(path) if is_dash(path) => {
-                return self.load_text(&source_name(path), &read_text(path)?, talk);
+                let text = read_text(path, self.bytes.text())?;
+                return self.load_text(&source_name(path), &text, talk);
             }
             Some(path) => {
                 let options = self.options();

@@ -11,8 +11,11 @@ mod explain;
 mod generate;
 mod hostile;
 mod inspect;
+#[cfg(target_os = "linux")] // for `ulimit -v`
+mod limits;
 mod manners;
 mod mixed;
 mod plot;
 mod reports;
+mod streaming;
 mod support;

@@ -6,8 +6,8 @@ use classyard::policy::PartId;
 use classyard::{PolicyTrace, Schema};
 use thiserror::Error;
 
-use super::Capture;
-use crate::packet::{Counters, Kind, Parsed};
+use super::{Capture, Packet};
+use crate::packet::{Counters, Kind, Parsed, parse};
 
 /// The headers of a capture's packets, and where each came from.
 ///
@@ -33,8 +33,7 @@ impl CaptureTrace {
     /// packets.
     #[must_use]
     pub fn left_out(&self) -> Vec<(Kind, u64)> {
-        let counts = Kind::ALL.into_iter().zip(self.left_out);
-        counts.filter(|&(_, count)| count > 0).collect()
+        listed(self.left_out)
     }
 
     /// How many packets have no header.
@@ -62,6 +61,7 @@ pub enum HeadersError {
 }
 
 /// The parts of a policy, by what packets go there.
+#[derive(Debug)]
 struct Parts {
     ipv4: Option<PartId>,
     ipv6: Option<PartId>,
@@ -112,14 +112,71 @@ impl Parts {
     }
 }
 
+/// Parses packets into headers for a policy, one by one, and counts them.
+///
+/// A packet goes to the five-tuple part of its IP version if its five-tuple is
+/// known, else to the `openflow15` part, with the position of its interface + 1
+/// as `in_port`. Packets that fit no part are left out and counted.
+#[derive(Debug)]
+pub struct PacketHeaders {
+    parts: Parts,
+    counters: Counters,
+    left_out: [u64; Kind::ALL.len()],
+}
+
+impl PacketHeaders {
+    /// For a policy over these schemas.
+    ///
+    /// # Errors
+    /// [`HeadersError::Schema`] when one of the schemas is not built in.
+    pub fn new<'a>(
+        schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
+    ) -> Result<PacketHeaders, HeadersError> {
+        let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
+        Ok(PacketHeaders {
+            parts: Parts::new(&schemas)?,
+            counters: Counters::new(),
+            left_out: [0; Kind::ALL.len()],
+        })
+    }
+
+    /// Counts a packet and adds its header to a trace over the same schemas;
+    /// whether it has one.
+    pub fn add(&mut self, packet: &Packet, frame: &[u8], trace: &mut PolicyTrace) -> bool {
+        let parsed = parse(frame, packet.link);
+        self.counters.add(&parsed);
+        let in_port = packet.interface.saturating_add(1);
+        let added = self.parts.push(trace, &parsed, in_port);
+        if !added {
+            self.left_out[parsed.kind as usize] += 1;
+        }
+        added
+    }
+
+    /// All packets so far, those without a header too.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How many packets so far have no header because the policy has no part
+    /// for them, or too little of them is known, by kind; only kinds with such
+    /// packets.
+    #[must_use]
+    pub fn left_out(&self) -> Vec<(Kind, u64)> {
+        listed(self.left_out)
+    }
+}
+
+/// The kinds that have packets.
+fn listed(counts: [u64; Kind::ALL.len()]) -> Vec<(Kind, u64)> {
+    let counts = Kind::ALL.into_iter().zip(counts);
+    counts.filter(|&(_, count)| count > 0).collect()
+}
+
 impl Capture {
     /// Parses all packets into headers for a policy over these schemas, in
-    /// capture order.
-    ///
-    /// A packet goes to the five-tuple part of its IP version if its five-tuple
-    /// is known, else to the `openflow15` part, with the position of its
-    /// interface + 1 as `in_port`. Packets that fit no part are left out and
-    /// counted.
+    /// capture order; [`PacketHeaders`] says how.
     ///
     /// # Errors
     /// [`HeadersError::Schema`] when one of the schemas is not built in.
@@ -128,27 +185,24 @@ impl Capture {
         schemas: impl IntoIterator<Item = &'a Arc<Schema>>,
     ) -> Result<CaptureTrace, HeadersError> {
         let schemas: Vec<&Arc<Schema>> = schemas.into_iter().collect();
-        let parts = Parts::new(&schemas)?;
-        let mut headers = CaptureTrace {
-            trace: PolicyTrace::new(schemas.iter().copied()),
-            packet_of: Vec::new(),
-            timestamps_ns: Vec::new(),
-            lengths: Vec::new(),
-            counters: Counters::new(),
-            left_out: [0; Kind::ALL.len()],
-        };
+        let mut headers = PacketHeaders::new(schemas.iter().copied())?;
+        let mut trace = PolicyTrace::new(schemas.iter().copied());
+        let (mut packet_of, mut timestamps_ns, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
         // The reader allows no more packets than positions.
-        for ((position, packet), parsed) in (0_u32..).zip(self.packets()).zip(self.parsed()) {
-            headers.counters.add(&parsed);
-            let in_port = packet.interface.saturating_add(1);
-            if parts.push(&mut headers.trace, &parsed, in_port) {
-                headers.packet_of.push(position);
-                headers.timestamps_ns.push(packet.timestamp_ns);
-                headers.lengths.push(packet.original_length);
-            } else {
-                headers.left_out[parsed.kind as usize] += 1;
+        for (position, (packet, frame)) in (0_u32..).zip(self.frames()) {
+            if headers.add(packet, frame, &mut trace) {
+                packet_of.push(position);
+                timestamps_ns.push(packet.timestamp_ns);
+                lengths.push(packet.original_length);
             }
         }
-        Ok(headers)
+        Ok(CaptureTrace {
+            trace,
+            packet_of,
+            timestamps_ns,
+            lengths,
+            counters: headers.counters,
+            left_out: headers.left_out,
+        })
     }
 }

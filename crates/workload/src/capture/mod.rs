@@ -21,21 +21,30 @@
 //!
 //! # Memory
 //!
-//! A capture holds the (decompressed) file and 32 bytes for each packet.
-//! Lengths that a file claims never cause an allocation. [`ReadOptions`] bound
-//! the bytes and the packets.
+//! A [`CaptureReader`] gives one packet after the other and holds a buffer of
+//! 64 KiB, or as much as the longest packet takes; it reads streams of any
+//! length, also such that never end. A [`Capture`] holds all packets: their
+//! captured bytes and 32 bytes for each.
+//!
+//! Lengths that a file claims never cause an allocation: memory grows with the
+//! bytes that arrive. [`ReadOptions`] bound the bytes, the packets and the
+//! length of a packet; a packet that is longer is skipped with a warning.
+//! [`limits`](crate::limits) has the defaults.
 //!
 //! # Headers
 //!
 //! [`Capture::classify_input`] parses all packets into the headers that a policy
-//! needs and counts those that the policy has no part for. The rules for what
+//! needs and counts those that the policy has no part for; [`PacketHeaders`]
+//! does so packet by packet. The rules for what
 //! becomes of fragments, ICMP and the like are those of [`packet`](crate::packet).
 
 use std::collections::BTreeMap;
 
+use crate::limits::{self, FileLimit};
 use crate::packet::{LinkType, Parsed, parse};
 
 mod headers;
+mod input;
 mod pcap;
 mod pcapng;
 mod read;
@@ -47,8 +56,8 @@ pub mod frame;
 #[cfg(test)]
 mod tests;
 
-pub use headers::{CaptureTrace, HeadersError};
-pub use read::{read_capture, read_capture_file, read_capture_from};
+pub use headers::{CaptureTrace, HeadersError, PacketHeaders};
+pub use read::{CaptureReader, Record, read_capture, read_capture_file, read_capture_from};
 pub use warning::{Trouble, Warning};
 pub use write::{PcapWriter, TraceReport, WriteError, write_trace};
 
@@ -60,37 +69,44 @@ pub struct ReadOptions {
     /// Read so many packets and leave the rest, with a warning.
     pub first: Option<usize>,
     /// The most bytes, counted after decompression; one more is an error.
-    pub max_bytes: usize,
+    pub max_bytes: u64,
+    /// The most captured bytes of a packet; one that has more is skipped with a
+    /// warning.
+    pub max_record: u32,
 }
 
 impl ReadOptions {
-    /// The default of [`ReadOptions::max_bytes`]: 4 GiB, or what the machine
-    /// can address.
-    pub const DEFAULT_MAX_BYTES: usize = {
-        if usize::BITS > 32 {
-            1 << (usize::BITS / 2)
-        } else {
-            usize::MAX >> 1
-        }
+    /// For captures that are held in memory: all packets, within the default
+    /// [`limits`].
+    pub const DEFAULT: ReadOptions = ReadOptions {
+        limit: limits::MAX_ENTRIES,
+        first: None,
+        max_bytes: FileLimit::CAPTURE.bytes,
+        max_record: limits::MAX_RECORD,
+    };
+
+    /// For captures that are streamed ([`CaptureReader`]): all packets, however
+    /// many there are, of at most [`limits::MAX_RECORD`] bytes.
+    pub const STREAMED: ReadOptions = ReadOptions {
+        limit: usize::MAX,
+        max_bytes: u64::MAX,
+        ..ReadOptions::DEFAULT
     };
 }
 
 impl Default for ReadOptions {
-    /// All packets, of files up to [`ReadOptions::DEFAULT_MAX_BYTES`].
+    /// [`ReadOptions::DEFAULT`].
     fn default() -> ReadOptions {
-        ReadOptions {
-            limit: usize::MAX,
-            first: None,
-            max_bytes: ReadOptions::DEFAULT_MAX_BYTES,
-        }
+        ReadOptions::DEFAULT
     }
 }
 
 impl From<&crate::diagnostic::ReadOptions> for ReadOptions {
-    /// The same limit.
+    /// The same limits.
     fn from(options: &crate::diagnostic::ReadOptions) -> ReadOptions {
         ReadOptions {
             limit: options.limit,
+            max_bytes: options.max_bytes,
             ..ReadOptions::default()
         }
     }
@@ -112,7 +128,7 @@ pub struct Interface {
     pub link: LinkType,
     /// The most bytes kept of each packet; 0 for no limit.
     pub snap_length: u32,
-    /// The interface's name, if the file has it.
+    /// The interface's name, if the file has it: its first 255 bytes.
     pub name: Option<String>,
 }
 
@@ -151,6 +167,7 @@ pub struct Capture {
     warnings: Vec<Warning>,
     more_warnings: u64,
     skipped_blocks: BTreeMap<u32, u64>,
+    more_skipped_blocks: u64,
 }
 
 impl Capture {
@@ -192,11 +209,17 @@ impl Capture {
     }
 
     /// The pcapng block types that carry no packets or are not known, each with
-    /// the number of such blocks.
+    /// the number of such blocks; the first 256 of them.
     pub fn skipped_blocks(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.skipped_blocks
             .iter()
             .map(|(&kind, &count)| (kind, count))
+    }
+
+    /// The number of blocks of other such types.
+    #[must_use]
+    pub fn more_skipped_blocks(&self) -> u64 {
+        self.more_skipped_blocks
     }
 
     /// The captured bytes of the packet at a position.

@@ -1,14 +1,17 @@
 //! The classic capture format: a header of 24 bytes, then one record for each
 //! packet.
 
+use std::io::Read;
+
 use pcap_parser::nom::IResult;
 use pcap_parser::{
     LegacyPcapBlock, PcapError, PcapHeader, parse_pcap_frame, parse_pcap_frame_be,
     parse_pcap_frame_modified, parse_pcap_header,
 };
 
-use super::read::{Flow, Found, Reader, count};
-use super::{Interface, Trouble};
+use super::input::Input;
+use super::read::{Next, State, count, format_error};
+use super::{Interface, Packet, Trouble};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
@@ -36,74 +39,6 @@ pub(super) fn is_magic(magic: [u8; 4]) -> bool {
     )
 }
 
-/// Reads all records.
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<(), ReadError> {
-    let header = match parse_pcap_header(reader.bytes) {
-        Ok((_, header)) => header,
-        Err(_) => {
-            let found = format!(
-                "only {} of the {HEADER} bytes of a pcap header",
-                reader.bytes.len()
-            );
-            return Err(reader.format_error(found));
-        }
-    };
-    if header.version_major != 2 {
-        let found = format!(
-            "version {}.{} of the pcap format",
-            header.version_major, header.version_minor
-        );
-        return Err(reader.format_error(found));
-    }
-    let records = Records::new(&header);
-    let link = link_type(&header);
-    let interface = reader.interface(
-        0,
-        Interface {
-            link,
-            snap_length: header.snaplen,
-            name: None,
-        },
-    );
-
-    let longest = header.snaplen.max(LONGEST);
-    let mut at = HEADER;
-    while let Some(rest) = reader.bytes.get(at..)
-        && !rest.is_empty()
-    {
-        let Some(captured) = records.captured_length(rest) else {
-            reader.truncated(at, "the header of a packet", count(records.header));
-            break;
-        };
-        if captured > longest {
-            let trouble = Trouble::Corrupt {
-                found: format!("a packet of {captured} bytes"),
-                expected: format!("at most {longest}"),
-            };
-            reader.warn(at, trouble);
-            break;
-        }
-        let Ok((after, record)) = (records.parse)(rest) else {
-            let needed = count(records.header) + u64::from(captured);
-            reader.truncated(at, "a packet", needed);
-            break;
-        };
-        let found = Found {
-            offset: at + records.header,
-            captured: record.caplen,
-            original: record.origlen,
-            timestamp_ns: records.timestamp_ns(&record),
-            interface,
-            link,
-        };
-        if reader.packet(at, &found)? == Flow::Stop {
-            break;
-        }
-        at = reader.bytes.len() - after.len();
-    }
-    Ok(())
-}
-
 /// The link type; the upper 16 bits of the field say whether frames end with a
 /// checksum, which does not matter here.
 fn link_type(header: &PcapHeader) -> LinkType {
@@ -115,15 +50,47 @@ type ParseRecord =
     for<'a> fn(&'a [u8]) -> IResult<&'a [u8], LegacyPcapBlock<'a>, PcapError<&'a [u8]>>;
 
 /// How the records of one file are written.
-struct Records {
+#[derive(Debug)]
+pub(super) struct Records {
     parse: ParseRecord,
     header: usize,
     big_endian: bool,
     nanos_per_unit: u64,
+    snap_length: u32,
+    interface: u32,
+    link: LinkType,
 }
 
 impl Records {
-    fn new(header: &PcapHeader) -> Records {
+    /// Reads the file header.
+    pub(super) fn open<R: Read>(
+        input: &mut Input<R>,
+        state: &mut State,
+    ) -> Result<Records, ReadError> {
+        let bytes = input.fill(HEADER)?;
+        let parsed = parse_pcap_header(bytes).map(|(_, header)| header);
+        let Ok(header) = parsed else {
+            let found = format!(
+                "only {} of the {HEADER} bytes of a pcap header",
+                bytes.len()
+            );
+            return Err(format_error(input, found));
+        };
+        if header.version_major != 2 {
+            let found = format!(
+                "version {}.{} of the pcap format",
+                header.version_major, header.version_minor
+            );
+            return Err(format_error(input, found));
+        }
+        input.take(HEADER);
+        let link = link_type(&header);
+        let interface = Interface {
+            link,
+            snap_length: header.snaplen,
+            name: None,
+        };
+        let interface = state.interface(input.source(), 0, interface)?;
         let big_endian = header.is_bigendian();
         let (parse, length): (ParseRecord, usize) = if header.is_modified_format() {
             (parse_pcap_frame_modified, MODIFIED_RECORD)
@@ -132,7 +99,7 @@ impl Records {
         } else {
             (parse_pcap_frame, RECORD)
         };
-        Records {
+        Ok(Records {
             parse,
             header: length,
             big_endian,
@@ -141,7 +108,73 @@ impl Records {
             } else {
                 1000
             },
+            snap_length: header.snaplen,
+            interface,
+            link,
+        })
+    }
+
+    /// The next packet. One that is longer than the options allow is skipped.
+    pub(super) fn next<R: Read>(&self, input: &mut Input<R>, state: &mut State) -> Next {
+        loop {
+            let at = input.offset();
+            let rest = input.fill(self.header)?;
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            let Some(captured) = self.captured_length(rest) else {
+                let left = count(rest.len());
+                state.truncated(at, "the header of a packet", count(self.header), left);
+                return Ok(None);
+            };
+            let longest = self.snap_length.max(LONGEST);
+            if captured > longest {
+                let trouble = Trouble::Corrupt {
+                    found: format!("a packet of {captured} bytes"),
+                    expected: format!("at most {longest}"),
+                };
+                state.warn(at, trouble);
+                return Ok(None);
+            }
+            let needed = count(self.header) + u64::from(captured);
+            let limit = state.options.max_record;
+            if captured > limit {
+                let left = input.skip(needed)?;
+                if left < needed {
+                    state.truncated(at, "a packet", needed, left);
+                    return Ok(None);
+                }
+                let length = captured;
+                state.warn(at, Trouble::LongPacket { length, limit });
+                continue;
+            }
+            // At most the limit and a header.
+            let length = self.header + captured as usize;
+            let rest = input.fill(length)?;
+            let Ok((_, record)) = (self.parse)(&rest[..rest.len().min(length)]) else {
+                let left = count(rest.len());
+                state.truncated(at, "a packet", needed, left);
+                return Ok(None);
+            };
+            let packet = Packet {
+                offset: 0,
+                captured,
+                original_length: record.origlen,
+                timestamp_ns: self.timestamp_ns(&record),
+                link: self.link,
+                interface: self.interface,
+            };
+            if !state.packet(input.source(), at)? {
+                return Ok(None);
+            }
+            let place = input.take(length);
+            return Ok(Some((packet, place.start + self.header..place.end)));
         }
+    }
+
+    /// The length of the record that starts here, if it is known.
+    pub(super) fn length(&self, rest: &[u8]) -> Option<u64> {
+        Some(count(self.header) + u64::from(self.captured_length(rest)?))
     }
 
     /// The captured length in the header of the next record; `None` when the

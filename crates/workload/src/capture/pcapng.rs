@@ -3,6 +3,8 @@
 //! This file finds the blocks and bounds them; what is inside the common ones
 //! is left to `pcap-parser`, which never sees more than one whole block.
 
+use std::io::Read;
+
 use pcap_parser::{
     EPB_MAGIC, IDB_MAGIC, InterfaceDescriptionBlock, OptionCode, PcapNGOption, SHB_MAGIC,
     SPB_MAGIC, parse_enhancedpacketblock_be, parse_enhancedpacketblock_le,
@@ -10,8 +12,9 @@ use pcap_parser::{
     parse_sectionheaderblock, parse_simplepacketblock_be, parse_simplepacketblock_le,
 };
 
-use super::read::{Flow, Found, Reader, count};
-use super::{Interface, Trouble};
+use super::input::Input;
+use super::read::{Next, State, count, format_error};
+use super::{Interface, Packet, Trouble};
 use crate::diagnostic::ReadError;
 use crate::packet::LinkType;
 
@@ -20,6 +23,16 @@ const OBSOLETE_PACKET: u32 = 2;
 
 /// Type, length and the length again.
 const SHORTEST: u32 = 12;
+
+/// The most bytes that a packet block takes besides the packet: its fixed part
+/// and its options, each of which takes at most 64 KiB.
+const AROUND_PACKET: u32 = 1 << 17;
+
+/// The longest section header and interface description that are looked at.
+const LONGEST_OTHER: u32 = 1 << 20;
+
+/// The bytes that are kept of an interface's name.
+const LONGEST_NAME: usize = 255;
 
 /// Where the packet starts in an enhanced and in an obsolete packet block.
 const PACKET_DATA: usize = 28;
@@ -36,91 +49,7 @@ pub(super) fn is_magic(magic: [u8; 4]) -> bool {
     u32::from_le_bytes(magic) == SHB_MAGIC
 }
 
-/// Reads all blocks.
-pub(super) fn read(reader: &mut Reader<'_>) -> Result<(), ReadError> {
-    let bytes = reader.bytes;
-    let mut section = match first_section(bytes) {
-        Ok(section) => section,
-        Err(found) => return Err(reader.format_error(found)),
-    };
-    let mut at = 0;
-    while let Some(rest) = bytes.get(at..)
-        && !rest.is_empty()
-    {
-        // A section header has its own byte order.
-        if rest.first_chunk().is_some_and(|&magic| is_magic(magic)) {
-            match ByteOrder::of_section(rest) {
-                Some(Ok(order)) => section = Section::new(order, reader),
-                Some(Err(found)) => {
-                    reader.warn(
-                        at,
-                        Trouble::Corrupt {
-                            found,
-                            expected: "a section header".into(),
-                        },
-                    );
-                    break;
-                }
-                None => {
-                    reader.truncated(at, "a section header", u64::from(SHORTEST));
-                    break;
-                }
-            }
-        }
-        let Some((kind, length)) = section.order.block_header(rest) else {
-            reader.truncated(at, "the header of a block", 8);
-            break;
-        };
-        if length < SHORTEST {
-            let trouble = Trouble::Corrupt {
-                found: format!("a block of {length} bytes"),
-                expected: format!("at least {SHORTEST}"),
-            };
-            reader.warn(at, trouble);
-            break;
-        }
-        let Some(block) = usize::try_from(length)
-            .ok()
-            .and_then(|length| rest.get(..length))
-        else {
-            reader.truncated(at, "a block", u64::from(length));
-            break;
-        };
-        if section.block(reader, at, kind, block)? == Flow::Stop {
-            break;
-        }
-        at += block.len();
-    }
-    Ok(())
-}
-
-/// The first section header must be whole, or this is no capture.
-fn first_section(bytes: &[u8]) -> Result<Section, String> {
-    let order = match ByteOrder::of_section(bytes) {
-        Some(Ok(order)) => order,
-        Some(Err(found)) => return Err(found),
-        None => {
-            return Err(format!(
-                "only {} bytes of a pcapng section header",
-                bytes.len()
-            ));
-        }
-    };
-    match parse_sectionheaderblock(bytes) {
-        Ok((_, header)) if header.major_version == 1 => Ok(Section {
-            order,
-            first_interface: 0,
-            clocks: Vec::new(),
-        }),
-        Ok((_, header)) => Err(format!(
-            "version {}.{} of the pcapng format",
-            header.major_version, header.minor_version
-        )),
-        Err(_) => Err("a pcapng section header that is cut off or malformed".to_owned()),
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ByteOrder {
     Little,
     Big,
@@ -163,7 +92,7 @@ impl ByteOrder {
 }
 
 /// How an interface counts time.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Clock {
     resolution: u8,
     offset_seconds: i64,
@@ -189,7 +118,8 @@ impl Clock {
 }
 
 /// The section that is being read.
-struct Section {
+#[derive(Debug)]
+pub(super) struct Section {
     order: ByteOrder,
     /// Interfaces are numbered anew in each section; this is where this
     /// section's begin among all.
@@ -207,109 +137,262 @@ struct Fixed {
 }
 
 impl Section {
-    fn new(order: ByteOrder, reader: &Reader<'_>) -> Section {
-        Section {
-            order,
-            first_interface: reader.interfaces.len(),
-            clocks: Vec::new(),
+    /// The first section header must be whole, or this is no capture. It is
+    /// not consumed.
+    pub(super) fn first<R: Read>(input: &mut Input<R>) -> Result<Section, ReadError> {
+        let start = input.fill(SHORTEST as usize)?;
+        let order = match ByteOrder::of_section(start) {
+            Some(Ok(order)) => order,
+            Some(Err(found)) => return Err(format_error(input, found)),
+            None => {
+                let found = format!("only {} bytes of a pcapng section header", start.len());
+                return Err(format_error(input, found));
+            }
+        };
+        let length = order.block_header(start).map_or(0, |(_, length)| length);
+        if length > LONGEST_OTHER {
+            let found = format!("a pcapng section header of {length} bytes");
+            return Err(format_error(input, found));
+        }
+        let header = input.fill(length as usize)?;
+        let found = match parse_sectionheaderblock(header) {
+            Ok((_, header)) if header.major_version == 1 => {
+                return Ok(Section {
+                    order,
+                    first_interface: 0,
+                    clocks: Vec::new(),
+                });
+            }
+            Ok((_, header)) => format!(
+                "version {}.{} of the pcapng format",
+                header.major_version, header.minor_version
+            ),
+            Err(_) => "a pcapng section header that is cut off or malformed".to_owned(),
+        };
+        Err(format_error(input, found))
+    }
+
+    /// The next packet; blocks without one are taken in.
+    pub(super) fn next<R: Read>(&mut self, input: &mut Input<R>, state: &mut State) -> Next {
+        loop {
+            let at = input.offset();
+            let rest = input.fill(8)?;
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            // A section header has its own byte order.
+            if rest.first_chunk().is_some_and(|&magic| is_magic(magic)) {
+                let rest = input.fill(SHORTEST as usize)?;
+                match ByteOrder::of_section(rest) {
+                    Some(Ok(order)) => {
+                        self.order = order;
+                        self.first_interface = state.interfaces.len();
+                        self.clocks.clear();
+                    }
+                    Some(Err(found)) => {
+                        let expected = "a section header".into();
+                        state.warn(at, Trouble::Corrupt { found, expected });
+                        return Ok(None);
+                    }
+                    None => {
+                        let left = count(rest.len());
+                        state.truncated(at, "a section header", u64::from(SHORTEST), left);
+                        return Ok(None);
+                    }
+                }
+            }
+            let rest = input.buffered();
+            let Some((kind, length)) = self.order.block_header(rest) else {
+                state.truncated(at, "the header of a block", 8, count(rest.len()));
+                return Ok(None);
+            };
+            if length < SHORTEST {
+                let trouble = Trouble::Corrupt {
+                    found: format!("a block of {length} bytes"),
+                    expected: format!("at least {SHORTEST}"),
+                };
+                state.warn(at, trouble);
+                return Ok(None);
+            }
+            let longest = match kind {
+                EPB_MAGIC | SPB_MAGIC | OBSOLETE_PACKET => {
+                    state.options.max_record.saturating_add(AROUND_PACKET)
+                }
+                IDB_MAGIC => LONGEST_OTHER,
+                // Nothing in them is looked at.
+                _ => 0,
+            };
+            if length > longest {
+                let left = self.skip(input, state, at, kind, length)?;
+                if left < u64::from(length) {
+                    return Ok(None);
+                }
+                continue;
+            }
+            // At most the limit and what stands around a packet.
+            let length = length as usize;
+            let rest = input.fill(length)?;
+            let Some(block) = rest.get(..length) else {
+                state.truncated(at, "a block", count(length), count(rest.len()));
+                return Ok(None);
+            };
+            if kind == IDB_MAGIC {
+                let described = self.interface(block);
+                input.take(length);
+                self.add_interface(input, state, at, described)?;
+                continue;
+            }
+            let Some((packet, data)) = self.packet(state, at, kind, block) else {
+                input.take(length);
+                continue;
+            };
+            if packet.captured > state.options.max_record {
+                let (taken, limit) = (length, state.options.max_record);
+                let length = packet.captured;
+                state.warn(at, Trouble::LongPacket { length, limit });
+                input.take(taken);
+                continue;
+            }
+            if !state.packet(input.source(), at)? {
+                return Ok(None);
+            }
+            let start = input.take(length).start + data;
+            return Ok(Some((packet, start..start + packet.captured as usize)));
         }
     }
 
-    fn block(
-        &mut self,
-        reader: &mut Reader<'_>,
-        at: usize,
-        kind: u32,
-        block: &[u8],
-    ) -> Result<Flow, ReadError> {
-        let fixed = match kind {
-            SHB_MAGIC => return Ok(Flow::On),
-            IDB_MAGIC => {
-                self.interface(reader, at, block);
-                return Ok(Flow::On);
-            }
-            EPB_MAGIC => self.enhanced(block),
-            SPB_MAGIC => self.simple(reader, block),
-            OBSOLETE_PACKET => self.obsolete(block),
-            other => {
-                *reader.skipped_blocks.entry(other).or_insert(0) += 1;
-                return Ok(Flow::On);
-            }
+    /// The length of the block that starts here, if it is known.
+    pub(super) fn length(&self, rest: &[u8]) -> Option<u64> {
+        let order = match ByteOrder::of_section(rest) {
+            Some(Ok(order)) if rest.first_chunk().is_some_and(|&magic| is_magic(magic)) => order,
+            _ => self.order,
         };
-        let Some(fixed) = fixed else {
-            let reason = "its lengths contradict each other".to_owned();
-            reader.warn(
-                at,
-                Trouble::BadBlock {
-                    block: kind,
-                    reason,
-                },
-            );
-            return Ok(Flow::On);
-        };
-        let position = self
-            .first_interface
-            .saturating_add(fixed.interface as usize);
-        let known = self.clocks.get(fixed.interface as usize);
-        let (Some(clock), Some(interface)) = (known, reader.interfaces.get(position)) else {
-            let reason = format!(
-                "its interface {} is none of the section's {}",
-                fixed.interface,
-                self.clocks.len()
-            );
-            reader.warn(
-                at,
-                Trouble::BadBlock {
-                    block: kind,
-                    reason,
-                },
-            );
-            return Ok(Flow::On);
-        };
-        let found = Found {
-            offset: at + fixed.data,
-            captured: fixed.captured,
-            original: fixed.original,
-            timestamp_ns: fixed.ticks.map_or(0, |(high, low)| clock.nanos(high, low)),
-            interface: u32::try_from(position).unwrap_or(u32::MAX),
-            link: interface.link,
-        };
-        reader.packet(at, &found)
+        order.block_header(rest).map(|(_, length)| length.into())
     }
 
-    /// An interface description. One that is malformed still counts, so that
-    /// those after it keep their numbers.
-    fn interface(&mut self, reader: &mut Reader<'_>, at: usize, block: &[u8]) {
-        let parsed = match self.order {
-            ByteOrder::Little => parse_interfacedescriptionblock_le(block),
-            ByteOrder::Big => parse_interfacedescriptionblock_be(block),
+    /// Skips a block that is too long to be held, or of which nothing is looked
+    /// at; how many of its bytes are there.
+    fn skip<R: Read>(
+        &mut self,
+        input: &mut Input<R>,
+        state: &mut State,
+        at: u64,
+        kind: u32,
+        length: u32,
+    ) -> Result<u64, ReadError> {
+        // The lengths of packets stand at the same place in these two.
+        let captured = match kind {
+            EPB_MAGIC | OBSOLETE_PACKET => self.order.u32_at(input.fill(24)?, 20),
+            _ => None,
         };
-        let (interface, clock) = match parsed {
-            Ok((_, description)) => (
-                self.describe(&description),
-                self.clock(&description.options),
-            ),
-            Err(_) => {
-                let reason = "an interface description that is malformed".to_owned();
-                reader.warn(
-                    at,
-                    Trouble::BadBlock {
-                        block: IDB_MAGIC,
-                        reason,
-                    },
-                );
-                (
-                    Interface {
-                        link: LinkType::Other(u16::MAX),
-                        snap_length: 0,
-                        name: None,
-                    },
-                    self.clock(&[]),
+        let left = input.skip(length.into())?;
+        if left < u64::from(length) {
+            state.truncated(at, "a block", length.into(), left);
+            return Ok(left);
+        }
+        match kind {
+            SHB_MAGIC => {}
+            EPB_MAGIC | SPB_MAGIC | OBSOLETE_PACKET => {
+                let limit = state.options.max_record;
+                let length = captured.unwrap_or(length);
+                state.warn(at, Trouble::LongPacket { length, limit });
+            }
+            IDB_MAGIC => self.add_interface(input, state, at, None)?,
+            other => state.skipped_block(other),
+        }
+        Ok(left)
+    }
+
+    /// The packet of a block, and where in the block its bytes start; a warning
+    /// and nothing if the block is malformed.
+    fn packet(
+        &self,
+        state: &mut State,
+        at: u64,
+        kind: u32,
+        block: &[u8],
+    ) -> Option<(Packet, usize)> {
+        let fixed = match kind {
+            EPB_MAGIC => self.enhanced(block),
+            SPB_MAGIC => self.simple(state, block),
+            _ => self.obsolete(block),
+        };
+        let reason = match fixed {
+            None => "its lengths contradict each other".to_owned(),
+            Some(fixed) => {
+                let position = self
+                    .first_interface
+                    .saturating_add(fixed.interface as usize);
+                let known = self.clocks.get(fixed.interface as usize);
+                if let (Some(clock), Some(interface)) = (known, state.interfaces.get(position)) {
+                    let packet = Packet {
+                        offset: 0,
+                        captured: fixed.captured,
+                        original_length: fixed.original,
+                        timestamp_ns: fixed.ticks.map_or(0, |(high, low)| clock.nanos(high, low)),
+                        link: interface.link,
+                        interface: u32::try_from(position).unwrap_or(u32::MAX),
+                    };
+                    return Some((packet, fixed.data));
+                }
+                format!(
+                    "its interface {} is none of the section's {}",
+                    fixed.interface,
+                    self.clocks.len()
                 )
             }
         };
-        reader.interface(at, interface);
+        state.warn(
+            at,
+            Trouble::BadBlock {
+                block: kind,
+                reason,
+            },
+        );
+        None
+    }
+
+    /// An interface description; `None` when it is malformed.
+    fn interface(&self, block: &[u8]) -> Option<(Interface, Clock)> {
+        let (_, description) = match self.order {
+            ByteOrder::Little => parse_interfacedescriptionblock_le(block),
+            ByteOrder::Big => parse_interfacedescriptionblock_be(block),
+        }
+        .ok()?;
+        Some((
+            self.describe(&description),
+            self.clock(&description.options),
+        ))
+    }
+
+    /// Adds an interface. One that is malformed still counts, so that those
+    /// after it keep their numbers.
+    fn add_interface<R: Read>(
+        &mut self,
+        input: &Input<R>,
+        state: &mut State,
+        at: u64,
+        described: Option<(Interface, Clock)>,
+    ) -> Result<(), ReadError> {
+        let (interface, clock) = described.unwrap_or_else(|| {
+            let reason = "an interface description that is malformed".to_owned();
+            state.warn(
+                at,
+                Trouble::BadBlock {
+                    block: IDB_MAGIC,
+                    reason,
+                },
+            );
+            let interface = Interface {
+                link: LinkType::Other(u16::MAX),
+                snap_length: 0,
+                name: None,
+            };
+            (interface, self.clock(&[]))
+        });
+        state.interface(input.source(), at, interface)?;
         self.clocks.push(clock);
+        Ok(())
     }
 
     fn describe(&self, description: &InterfaceDescriptionBlock<'_>) -> Interface {
@@ -318,6 +401,7 @@ impl Section {
             link: LinkType::from_number(number),
             snap_length: description.snaplen,
             name: option(&description.options, OptionCode::IfName)
+                .map(|name| &name[..name.len().min(LONGEST_NAME)])
                 .map(|name| String::from_utf8_lossy(name).into_owned()),
         }
     }
@@ -353,13 +437,13 @@ impl Section {
 
     /// A simple packet has no captured length: it is the original one unless
     /// the snap length of the section's first interface is less.
-    fn simple(&self, reader: &Reader<'_>, block: &[u8]) -> Option<Fixed> {
+    fn simple(&self, state: &State, block: &[u8]) -> Option<Fixed> {
         let (_, packet) = match self.order {
             ByteOrder::Little => parse_simplepacketblock_le(block),
             ByteOrder::Big => parse_simplepacketblock_be(block),
         }
         .ok()?;
-        let snap = reader
+        let snap = state
             .interfaces
             .get(self.first_interface)
             .map_or(0, |interface| interface.snap_length);

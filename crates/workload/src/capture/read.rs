@@ -1,18 +1,16 @@
-//! Finds out what a file is, decompresses it and collects its packets.
+//! Finds out what a stream is and reads its packets one by one.
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
+use std::ops::Range;
 use std::path::Path;
 
-use flate2::read::MultiGzDecoder;
-
+use super::input::Input;
 use super::{Capture, Format, Interface, Packet, ReadOptions, Trouble, Warning, pcap, pcapng};
 use crate::diagnostic::{ReadError, SHOWN};
+use crate::limits::{MAX_BLOCK_KINDS, MAX_INTERFACES};
 use crate::packet::LinkType;
-
-/// The first bytes of a gzip file.
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// What files are welcome, for error messages.
 const EXPECTED: &str = "a pcap or pcapng capture, plain or gzip'd (one that starts with \
@@ -22,17 +20,15 @@ const EXPECTED: &str = "a pcap or pcapng capture, plain or gzip'd (one that star
 ///
 /// # Errors
 /// [`ReadError::Format`] when this is no capture, or not even its header is
-/// there; [`ReadError::Limit`] when it has more packets than the options allow.
+/// there; [`ReadError::Limit`] when it has more packets than the options allow,
+/// or more than 65,536 interfaces; [`ReadError::TooLong`] when it has more bytes
+/// than the options allow.
 pub fn read_capture(
     source: &str,
     bytes: &[u8],
     options: &ReadOptions,
 ) -> Result<Capture, ReadError> {
-    if bytes.starts_with(&GZIP) {
-        return read_gzip(source, bytes, options);
-    }
-    check_size(source, bytes.len(), options)?;
-    read_plain(source, bytes.to_vec(), None, options)
+    read_capture_from(source, bytes, options)
 }
 
 /// Reads a capture from a stream, to its end. `source` names it in messages.
@@ -44,16 +40,39 @@ pub fn read_capture_from(
     stream: impl Read,
     options: &ReadOptions,
 ) -> Result<Capture, ReadError> {
+    let options = ReadOptions {
+        // Positions of packets must fit into 32 bits.
+        limit: options.limit.min(u32::MAX as usize),
+        ..*options
+    };
+    let mut reader = CaptureReader::new(source, stream, &options)?;
+    let mut packets = Vec::new();
     let mut bytes = Vec::new();
-    read_to_end(stream, &mut bytes, options).map_err(|error| ReadError::Io {
-        file: source.to_owned(),
-        error,
-    })?;
-    if bytes.starts_with(&GZIP) {
-        return read_gzip(source, &bytes, options);
+    while let Some(Record { mut packet, frame }) = reader.next_record()? {
+        packet.offset = count(bytes.len());
+        bytes.extend_from_slice(frame);
+        packets.push(packet);
     }
-    check_size(source, bytes.len(), options)?;
-    read_plain(source, bytes, None, options)
+    let format = reader.format();
+    let State {
+        interfaces,
+        warnings,
+        more_warnings,
+        skipped_blocks,
+        more_skipped_blocks,
+        ..
+    } = reader.state;
+    Ok(Capture {
+        source: source.to_owned(),
+        format,
+        interfaces,
+        packets,
+        bytes,
+        warnings,
+        more_warnings,
+        skipped_blocks,
+        more_skipped_blocks,
+    })
 }
 
 /// Reads a capture file.
@@ -74,148 +93,252 @@ pub fn read_capture_file(
     }
 }
 
-/// Reads until the end, or one byte more than is allowed.
-fn read_to_end(stream: impl Read, bytes: &mut Vec<u8>, options: &ReadOptions) -> io::Result<()> {
-    let bound = u64::try_from(options.max_bytes).unwrap_or(u64::MAX);
-    stream
-        .take(bound.saturating_add(1))
-        .read_to_end(bytes)
-        .map(|_| ())
+/// Reads the packets of a capture one by one, from a stream of any length.
+///
+/// Only a buffer is held in memory: 64 KiB, or as much as the longest record
+/// takes that [`ReadOptions::max_record`] allows. A stream that never ends, such
+/// as a pipe from a program that captures, is read as it comes: the reader never
+/// waits for more than the record that it is asked for.
+///
+/// ```
+/// use classyard_workload::capture::{CaptureReader, PcapWriter, ReadOptions};
+/// use classyard_workload::packet::LinkType;
+///
+/// let mut writer = PcapWriter::new(Vec::new(), LinkType::Ethernet)?;
+/// writer.packet(0, 60, &[0; 60])?;
+/// let bytes = writer.finish()?;
+///
+/// let options = ReadOptions::STREAMED;
+/// let mut reader = CaptureReader::new("example", bytes.as_slice(), &options)?;
+/// while let Some(record) = reader.next_record()? {
+///     println!("{} bytes", record.frame.len());
+/// }
+/// for warning in reader.warnings() {
+///     eprintln!("{}: {warning}", reader.source());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct CaptureReader<R> {
+    pub(super) input: Input<R>,
+    decoder: Decoder,
+    state: State,
+    ended: bool,
 }
 
-fn check_size(source: &str, size: usize, options: &ReadOptions) -> Result<(), ReadError> {
-    if size <= options.max_bytes {
-        return Ok(());
-    }
-    Err(ReadError::Format {
-        file: source.to_owned(),
-        found: format!("more than {} bytes", options.max_bytes),
-        expected: "fewer; raise the limit or split the capture".to_owned(),
-    })
+/// A packet of a stream.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// When and where it was captured, and how long it was.
+    pub packet: Packet,
+    /// Its captured bytes.
+    pub frame: &'a [u8],
 }
 
-fn read_gzip(source: &str, packed: &[u8], options: &ReadOptions) -> Result<Capture, ReadError> {
-    let mut bytes = Vec::new();
-    // Bytes that come before the damage are kept.
-    let damage = read_to_end(MultiGzDecoder::new(packed), &mut bytes, options).err();
-    check_size(source, bytes.len(), options)?;
-    match damage {
-        Some(error) if bytes.is_empty() => Err(ReadError::Format {
-            file: source.to_owned(),
-            found: format!("gzip data of which nothing can be decompressed ({error})"),
-            expected: EXPECTED.to_owned(),
-        }),
-        damage => read_plain(source, bytes, damage, options),
+#[derive(Debug)]
+enum Decoder {
+    Pcap(pcap::Records),
+    Pcapng(pcapng::Section),
+}
+
+impl<R: Read> CaptureReader<R> {
+    /// Reads a capture's header. `source` names the capture in messages.
+    ///
+    /// # Errors
+    /// [`ReadError::Format`] when this is no capture, or not even its header is
+    /// there; [`ReadError::Io`] when the stream fails.
+    pub fn new(
+        source: &str,
+        stream: R,
+        options: &ReadOptions,
+    ) -> Result<CaptureReader<R>, ReadError> {
+        let mut input = Input::new(source, stream, options.max_bytes)?;
+        let mut state = State {
+            options: *options,
+            interfaces: Vec::new(),
+            packets: 0,
+            warnings: Vec::new(),
+            more_warnings: 0,
+            skipped_blocks: BTreeMap::new(),
+            more_skipped_blocks: 0,
+        };
+        let decoder = match input.fill(4)?.first_chunk() {
+            Some(&magic) if pcapng::is_magic(magic) => {
+                Decoder::Pcapng(pcapng::Section::first(&mut input)?)
+            }
+            Some(&magic) if pcap::is_magic(magic) => {
+                Decoder::Pcap(pcap::Records::open(&mut input, &mut state)?)
+            }
+            _ => return Err(not_a_capture(&mut input)?),
+        };
+        Ok(CaptureReader {
+            input,
+            decoder,
+            state,
+            ended: false,
+        })
+    }
+
+    /// The next packet; `None` at the end of the stream, where it is damaged
+    /// beyond repair, or after [`ReadOptions::first`] packets.
+    ///
+    /// # Errors
+    /// [`ReadError::Limit`] when there are more packets than the options allow,
+    /// or more than 65,536 interfaces; [`ReadError::TooLong`] when there are
+    /// more bytes than the options allow; [`ReadError::Io`] when the stream
+    /// fails.
+    pub fn next_record(&mut self) -> Result<Option<Record<'_>>, ReadError> {
+        if self.ended {
+            return Ok(None);
+        }
+        let (input, state) = (&mut self.input, &mut self.state);
+        let found = match &mut self.decoder {
+            Decoder::Pcap(records) => records.next(input, state)?,
+            Decoder::Pcapng(section) => section.next(input, state)?,
+        };
+        let Some((packet, place)) = found else {
+            self.ended = true;
+            if let Some(reason) = self.input.damage() {
+                let reason = reason.to_owned();
+                self.state
+                    .warn(self.input.total(), Trouble::Gzip { reason });
+            }
+            return Ok(None);
+        };
+        let frame = self.input.taken(place);
+        Ok(Some(Record { packet, frame }))
+    }
+
+    /// Whether the next record is in memory as a whole, so that
+    /// [`next_record`](CaptureReader::next_record) will not wait for the
+    /// stream.
+    #[must_use]
+    pub fn is_buffered(&self) -> bool {
+        let buffered = self.input.buffered();
+        let length = match &self.decoder {
+            Decoder::Pcap(records) => records.length(buffered),
+            Decoder::Pcapng(section) => section.length(buffered),
+        };
+        self.ended || length.is_some_and(|length| length <= count(buffered.len()))
+    }
+
+    /// The capture's name.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        self.input.source()
+    }
+
+    /// The capture's format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        match self.decoder {
+            Decoder::Pcap(_) => Format::Pcap,
+            Decoder::Pcapng(_) => Format::Pcapng,
+        }
+    }
+
+    /// The interfaces so far, in file order and across sections.
+    #[must_use]
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.state.interfaces
+    }
+
+    /// The number of packets so far.
+    #[must_use]
+    pub fn packets(&self) -> u64 {
+        self.state.packets
+    }
+
+    /// What is wrong with what was read so far: the first [`SHOWN`] problems.
+    #[must_use]
+    pub fn warnings(&self) -> &[Warning] {
+        &self.state.warnings
+    }
+
+    /// The number of problems beyond those.
+    #[must_use]
+    pub fn more_warnings(&self) -> u64 {
+        self.state.more_warnings
+    }
+
+    /// The pcapng block types so far that carry no packets or are not known,
+    /// each with the number of such blocks; the first 256 of them.
+    pub fn skipped_blocks(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
+        let blocks = self.state.skipped_blocks.iter();
+        blocks.map(|(&kind, &count)| (kind, count))
+    }
+
+    /// The number of blocks of other such types.
+    #[must_use]
+    pub fn more_skipped_blocks(&self) -> u64 {
+        self.state.more_skipped_blocks
     }
 }
 
-fn read_plain(
-    source: &str,
-    bytes: Vec<u8>,
-    damage: Option<io::Error>,
-    options: &ReadOptions,
-) -> Result<Capture, ReadError> {
-    let mut reader = Reader {
-        source,
-        bytes: &bytes,
-        options,
-        interfaces: Vec::new(),
-        packets: Vec::new(),
-        warnings: Vec::new(),
-        more_warnings: 0,
-        skipped_blocks: BTreeMap::new(),
-    };
-    let format = match bytes.first_chunk() {
-        Some(&magic) if pcapng::is_magic(magic) => Format::Pcapng,
-        Some(&magic) if pcap::is_magic(magic) => Format::Pcap,
-        _ => return Err(not_a_capture(source, &bytes)),
-    };
-    match format {
-        Format::Pcap => pcap::read(&mut reader)?,
-        Format::Pcapng => pcapng::read(&mut reader)?,
-    }
-    if let Some(error) = damage {
-        reader.warn(
-            bytes.len(),
-            Trouble::Gzip {
-                reason: error.to_string(),
-            },
-        );
-    }
-    let Reader {
-        interfaces,
-        packets,
-        warnings,
-        more_warnings,
-        skipped_blocks,
-        ..
-    } = reader;
-    Ok(Capture {
-        source: source.to_owned(),
-        format,
-        interfaces,
-        packets,
-        warnings,
-        more_warnings,
-        skipped_blocks,
-        bytes,
-    })
-}
-
-fn not_a_capture(source: &str, bytes: &[u8]) -> ReadError {
-    let start = &bytes[..bytes.len().min(4)];
+fn not_a_capture<R: Read>(input: &mut Input<R>) -> Result<ReadError, ReadError> {
+    let bytes = input.fill(64)?;
     let text = bytes
         .iter()
         .take(64)
         .all(|&byte| byte.is_ascii_graphic() || byte.is_ascii_whitespace());
-    let found = if bytes.is_empty() {
-        "an empty file".to_owned()
-    } else {
-        let hex: String = start.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = bytes
+        .iter()
+        .take(4)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let found = if !bytes.is_empty() {
         let kind = if text { "a text file" } else { "a file" };
         format!("{kind} that starts with {hex}")
+    } else if let Some(reason) = input.damage() {
+        format!("gzip data of which nothing can be decompressed ({reason})")
+    } else {
+        "an empty file".to_owned()
     };
+    Ok(format_error(input, found))
+}
+
+/// The error for a file whose header cannot be read.
+pub(super) fn format_error<R: Read>(input: &Input<R>, found: String) -> ReadError {
     ReadError::Format {
-        file: source.to_owned(),
+        file: input.source().to_owned(),
         found,
         expected: EXPECTED.to_owned(),
     }
 }
 
-/// Whether to read on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Flow {
-    On,
-    Stop,
-}
+/// A packet, and where its bytes are in the buffer; `None` when reading has
+/// ended.
+pub(super) type Next = Result<Option<(Packet, Range<usize>)>, ReadError>;
 
 /// What is collected while reading.
-pub(super) struct Reader<'a> {
-    source: &'a str,
-    pub(super) bytes: &'a [u8],
-    options: &'a ReadOptions,
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) options: ReadOptions,
     pub(super) interfaces: Vec<Interface>,
-    packets: Vec<Packet>,
+    packets: u64,
     warnings: Vec<Warning>,
     more_warnings: u64,
-    pub(super) skipped_blocks: BTreeMap<u32, u64>,
+    skipped_blocks: BTreeMap<u32, u64>,
+    more_skipped_blocks: u64,
 }
 
-/// A packet as the readers find it; all of its bytes are there.
-pub(super) struct Found {
-    pub(super) offset: usize,
-    pub(super) captured: u32,
-    pub(super) original: u32,
-    pub(super) timestamp_ns: u64,
-    pub(super) interface: u32,
-    pub(super) link: LinkType,
-}
-
-impl Reader<'_> {
+impl State {
     /// Adds an interface; its position is the answer.
-    pub(super) fn interface(&mut self, offset: usize, interface: Interface) -> u32 {
+    pub(super) fn interface(
+        &mut self,
+        source: &str,
+        offset: u64,
+        interface: Interface,
+    ) -> Result<u32, ReadError> {
+        if self.interfaces.len() >= MAX_INTERFACES {
+            return Err(ReadError::Limit {
+                file: source.to_owned(),
+                line: MAX_INTERFACES + 1,
+                limit: MAX_INTERFACES,
+                what: "interfaces",
+            });
+        }
         let link = interface.link;
-        // A file has an interface for at most every 20 bytes.
         let position = u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX);
         self.interfaces.push(interface);
         if matches!(link, LinkType::Other(_)) {
@@ -227,46 +350,45 @@ impl Reader<'_> {
                 },
             );
         }
-        position
+        Ok(position)
     }
 
-    /// Adds a packet whose record begins at `record`, unless there are enough.
-    pub(super) fn packet(&mut self, record: usize, found: &Found) -> Result<Flow, ReadError> {
-        if self
-            .options
-            .first
-            .is_some_and(|first| self.packets.len() >= first)
-        {
-            let left = count(self.bytes.len() - record);
-            self.warn(record, Trouble::Stopped { left });
-            return Ok(Flow::Stop);
+    /// Counts a packet whose record begins at `offset`; false when there are
+    /// enough.
+    pub(super) fn packet(&mut self, source: &str, offset: u64) -> Result<bool, ReadError> {
+        let first = self.options.first;
+        if first.is_some_and(|first| self.packets >= count(first)) {
+            self.warn(offset, Trouble::Stopped);
+            return Ok(false);
         }
-        // Positions of packets must fit into 32 bits.
-        let limit = self.options.limit.min(u32::MAX as usize);
-        if self.packets.len() >= limit {
+        let limit = self.options.limit;
+        if self.packets >= count(limit) {
             return Err(ReadError::Limit {
-                file: self.source.to_owned(),
+                file: source.to_owned(),
                 line: limit.saturating_add(1),
                 limit,
                 what: "packets",
             });
         }
-        self.packets.push(Packet {
-            offset: count(found.offset),
-            captured: found.captured,
-            original_length: found.original,
-            timestamp_ns: found.timestamp_ns,
-            link: found.link,
-            interface: found.interface,
-        });
-        Ok(Flow::On)
+        self.packets += 1;
+        Ok(true)
     }
 
-    pub(super) fn warn(&mut self, offset: usize, trouble: Trouble) {
+    /// Counts a block that has no packet. Types are counted one by one as long
+    /// as there are few, so that a hostile file cannot make the list long.
+    pub(super) fn skipped_block(&mut self, kind: u32) {
+        if self.skipped_blocks.len() < MAX_BLOCK_KINDS || self.skipped_blocks.contains_key(&kind) {
+            *self.skipped_blocks.entry(kind).or_insert(0) += 1;
+        } else {
+            self.more_skipped_blocks += 1;
+        }
+    }
+
+    pub(super) fn warn(&mut self, offset: u64, trouble: Trouble) {
         if self.warnings.len() < SHOWN {
             self.warnings.push(Warning {
-                offset: count(offset),
-                packets: count(self.packets.len()),
+                offset,
+                packets: self.packets,
                 trouble,
             });
         } else {
@@ -274,19 +396,9 @@ impl Reader<'_> {
         }
     }
 
-    /// The file ends at its last byte inside something that starts at `offset`.
-    pub(super) fn truncated(&mut self, offset: usize, what: &'static str, needed: u64) {
-        let left = count(self.bytes.len() - offset);
+    /// The file ends, `left` bytes after the start of something at `offset`.
+    pub(super) fn truncated(&mut self, offset: u64, what: &'static str, needed: u64, left: u64) {
         self.warn(offset, Trouble::Truncated { what, needed, left });
-    }
-
-    /// The error for a file whose header cannot be read.
-    pub(super) fn format_error(&self, found: String) -> ReadError {
-        ReadError::Format {
-            file: self.source.to_owned(),
-            found,
-            expected: EXPECTED.to_owned(),
-        }
     }
 }
 

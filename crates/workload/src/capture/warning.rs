@@ -57,11 +57,16 @@ pub enum Trouble {
         /// Its link type.
         link: LinkType,
     },
-    /// As many packets as were asked for have been read; the rest was left.
-    Stopped {
-        /// How many bytes are left.
-        left: u64,
+    /// A packet was skipped: it is longer than
+    /// [`ReadOptions::max_record`](super::ReadOptions::max_record).
+    LongPacket {
+        /// The captured bytes that the file claims.
+        length: u32,
+        /// The limit.
+        limit: u32,
     },
+    /// As many packets as were asked for have been read; the rest was left.
+    Stopped,
 }
 
 impl fmt::Display for Warning {
@@ -95,10 +100,13 @@ impl fmt::Display for Trouble {
                 f,
                 "frames of interface {interface} cannot be parsed: {link} is not supported"
             ),
-            Trouble::Stopped { left } => write!(
+            Trouble::LongPacket { length, limit } => write!(
                 f,
-                "as many packets as were asked for; {left} bytes were left unread"
+                "skipped a packet of {length} bytes; at most {limit} are read"
             ),
+            Trouble::Stopped => {
+                f.write_str("as many packets as were asked for; the rest was left unread")
+            }
         }
     }
 }

@@ -31,8 +31,8 @@ use classyard::{FieldMatch, Priority, RuleRef, Schema};
 
 use super::text::{counted, counted_verb, decimal, is_blank, lines, quoted, words};
 use super::{
-    Effect, Fault, RuleFormat, SchemaChoice, WriteError, WriteReport, limit_reached, rule_number,
-    value,
+    Effect, Fault, RuleFormat, SchemaChoice, WriteError, WriteReport, check_count, limit_reached,
+    rule_number, value,
 };
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
@@ -100,12 +100,13 @@ pub fn read(
         expected: "a schema of five-tuples, as ClassBench has no other rules".to_owned(),
     })?;
 
+    let rules = lines(text).filter(|(_, line)| !is_blank(line));
+    check_count(source, survey.rules, rules.clone(), options)?;
     let mut policy = choice.policy();
     policy.reserve(survey.rules.min(options.limit));
     let action = policy.action(NO_ACTION);
     let mut problems = Problems::new(source);
     let (mut flagged, mut wider) = (0, 0);
-    let rules = lines(text).filter(|(_, line)| !is_blank(line));
     for (index, (number, line)) in rules.enumerate() {
         let id = rule_number(source, index, number)?;
         let priority = u32::try_from(survey.rules - index).unwrap_or(u32::MAX);

@@ -1,13 +1,14 @@
 //! Opening a file, and nothing else.
 
-use std::fs;
-use std::io::{self, Read as _};
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
 use super::{Fault, text};
 use crate::diagnostic::{Problems, ReadError};
+use crate::limits::FileLimit;
 
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -20,34 +21,110 @@ const UNREAD: [(&[u8], &str); 3] = [
     (b"BZh", "bzip2"),
 ];
 
+/// The most bytes that are read at a time.
+const CHUNK: usize = 1 << 16;
+
 /// Reads a text file; one that is gzip is unpacked, whatever its name.
 ///
 /// # Errors
-/// [`ReadError::Io`] when it cannot be read or unpacked, [`ReadError::Bad`]
-/// with line and column when it is not UTF-8, [`ReadError::Format`] when it is
-/// packed in another way.
-pub fn read_text_file(path: &Path) -> Result<String, ReadError> {
+/// [`ReadError::Io`] when it cannot be read or unpacked, [`ReadError::TooLong`]
+/// when it has more bytes than the limit allows, [`ReadError::Bad`] with line
+/// and column when it is not UTF-8, [`ReadError::Format`] when it is packed in
+/// another way.
+pub fn read_text_file(path: &Path, limit: FileLimit) -> Result<String, ReadError> {
     let source = path.display().to_string();
-    let io = |error: io::Error| ReadError::Io {
-        file: source.clone(),
-        error,
-    };
-    let mut bytes = fs::read(path).map_err(io)?;
-    if bytes.starts_with(&GZIP) {
-        let mut unpacked = Vec::new();
-        MultiGzDecoder::new(bytes.as_slice())
-            .read_to_end(&mut unpacked)
-            .map_err(io)?;
-        bytes = unpacked;
+    match File::open(path) {
+        Ok(file) => read_text_from(&source, file, limit),
+        Err(error) => Err(ReadError::Io {
+            file: source,
+            error,
+        }),
     }
+}
+
+/// Reads a text from a stream, to its end. `source` names it in messages.
+///
+/// # Errors
+/// As [`read_text_file`].
+pub fn read_text_from(
+    source: &str,
+    stream: impl Read,
+    limit: FileLimit,
+) -> Result<String, ReadError> {
+    let bytes = read_bytes_from(source, stream, limit)?;
     if let Some((_, program)) = UNREAD.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(ReadError::Format {
-            file: source,
+            file: source.to_owned(),
             found: format!("the file is packed with {program}"),
             expected: "plain text or gzip; unpack the file first".to_owned(),
         });
     }
-    into_text(&source, bytes)
+    into_text(source, bytes)
+}
+
+/// Reads a stream to its end; gzip is unpacked. `source` names it in messages.
+///
+/// Never holds more than the limit and 64 KiB, whatever the stream would unpack
+/// to.
+///
+/// # Errors
+/// [`ReadError::Io`] when it cannot be read or unpacked, [`ReadError::TooLong`]
+/// when it has more bytes than the limit allows.
+pub fn read_bytes_from(
+    source: &str,
+    mut stream: impl Read,
+    limit: FileLimit,
+) -> Result<Vec<u8>, ReadError> {
+    let io = |error| ReadError::Io {
+        file: source.to_owned(),
+        error,
+    };
+    let mut start = Vec::with_capacity(GZIP.len());
+    let magic = GZIP.len() as u64;
+    stream
+        .by_ref()
+        .take(magic)
+        .read_to_end(&mut start)
+        .map_err(io)?;
+    let packed = start == GZIP;
+    let whole = io::Cursor::new(start).chain(stream);
+    let read = if packed {
+        read_up_to(MultiGzDecoder::new(whole), limit.bytes)
+    } else {
+        read_up_to(whole, limit.bytes)
+    };
+    read.map_err(io)?.ok_or_else(|| ReadError::TooLong {
+        file: source.to_owned(),
+        limit,
+    })
+}
+
+/// All bytes of a stream, or nothing when there are more than `most`.
+fn read_up_to(mut stream: impl Read, most: u64) -> io::Result<Option<Vec<u8>>> {
+    let room = usize::try_from(most).unwrap_or(usize::MAX);
+    let mut bytes = Vec::new();
+    loop {
+        let length = bytes.len();
+        if length > room {
+            return Ok(None);
+        }
+        if bytes.capacity() - length < CHUNK {
+            // Twice as much, but no more than the limit needs.
+            let more = length.max(CHUNK).min((room - length).saturating_add(CHUNK));
+            bytes.try_reserve_exact(more)?;
+        }
+        bytes.resize(length + CHUNK, 0);
+        let read = match stream.read(&mut bytes[length..]) {
+            Ok(0) => {
+                bytes.truncate(length);
+                return Ok(Some(bytes));
+            }
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => 0,
+            Err(error) => return Err(error),
+        };
+        bytes.truncate(length + read);
+    }
 }
 
 /// Bytes as text, or where they stop to be.
@@ -70,7 +147,10 @@ fn into_text(source: &str, bytes: Vec<u8>) -> Result<String, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
     use std::io::Write as _;
+
+    const LIMIT: FileLimit = FileLimit::TEXT;
 
     #[test]
     fn bytes_that_are_no_text_are_found_by_line_and_column() {
@@ -92,22 +172,62 @@ mod tests {
         packer.write_all(b"hello\n").unwrap();
         let packed = packer.finish().unwrap();
         fs::write(&path, &packed).unwrap();
-        assert_eq!(read_text_file(&path).unwrap(), "hello\n");
+        assert_eq!(read_text_file(&path, LIMIT).unwrap(), "hello\n");
         // Two members in a row, as parallel packers write them.
         fs::write(&path, [packed.as_slice(), &packed].concat()).unwrap();
-        assert_eq!(read_text_file(&path).unwrap(), "hello\nhello\n");
+        assert_eq!(read_text_file(&path, LIMIT).unwrap(), "hello\nhello\n");
         fs::write(&path, &packed[..packed.len() - 4]).unwrap();
-        let cut = read_text_file(&path).unwrap_err();
+        let cut = read_text_file(&path, LIMIT).unwrap_err();
         assert!(matches!(cut, ReadError::Io { .. }), "{cut}");
         fs::write(&path, b"\xfd7zXZ\0....").unwrap();
         assert!(
-            read_text_file(&path)
+            read_text_file(&path, LIMIT)
                 .unwrap_err()
                 .to_string()
                 .contains("xz")
         );
         fs::remove_dir_all(&folder).unwrap();
-        let missing = read_text_file(&path).unwrap_err().to_string();
+        let missing = read_text_file(&path, LIMIT).unwrap_err().to_string();
         assert!(missing.contains("rules: "), "{missing}");
+    }
+
+    /// A stream that counts what is taken from it.
+    struct Endless {
+        taken: u64,
+    }
+
+    impl Read for Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            buffer.fill(b'x');
+            self.taken += buffer.len() as u64;
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn reading_stops_at_the_limit() {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(&vec![b' '; 200_000]).unwrap();
+        let packed = packer.finish().unwrap();
+        let read = |stream: &[u8], bytes| read_text_from("f", stream, LIMIT.with_bytes(bytes));
+        for stream in [packed.as_slice(), &[b' '; 200_000]] {
+            assert_eq!(read(stream, 200_000).unwrap().len(), 200_000);
+            assert_eq!(read(stream, u64::MAX).unwrap().len(), 200_000);
+            for bytes in [0, 1, 65_536, 199_999] {
+                let error = read(stream, bytes).unwrap_err();
+                assert_eq!(
+                    error.to_string(),
+                    format!(
+                        "f: more than {bytes} bytes, counted after unpacking; no more are read of \
+                         a file of rules or headers"
+                    )
+                );
+            }
+        }
+        assert_eq!(read(b"", 0).unwrap(), "");
+        let mut endless = Endless { taken: 0 };
+        let read = read_bytes_from("f", &mut endless, LIMIT.with_bytes(1_000_000));
+        assert!(matches!(read, Err(ReadError::TooLong { .. })));
+        assert!(endless.taken < 1_200_000, "{}", endless.taken);
     }
 }

@@ -15,7 +15,8 @@
 //! check that it is UTF-8. A bad line never stops a reader: it lists the
 //! [problems](crate::diagnostic::Problem) of the file, one for each bad line,
 //! and loads nothing, unless it is asked to keep the good lines. No input makes
-//! a reader panic. Line ends may be `\n` or `\r\n`, the last one may be
+//! a reader panic, and none makes it take more memory than
+//! [`limits`](crate::limits) allow. Line ends may be `\n` or `\r\n`, the last one may be
 //! missing, and a byte order mark at the start is skipped.
 //!
 //! A rule's number in its file counts from 0 over all lines that are rules,
@@ -40,6 +41,7 @@ use classyard::{RuleId, Schema};
 use thiserror::Error;
 
 use crate::diagnostic::{Loaded, Problem, ReadError, ReadOptions};
+use crate::limits::FileLimit;
 
 pub mod classbench;
 mod file;
@@ -51,7 +53,7 @@ mod text;
 pub mod trace;
 mod value;
 
-pub use file::read_text_file;
+pub use file::{read_bytes_from, read_text_file, read_text_from};
 pub use loss::{Loss, Losses};
 pub use schema_file::{read_schema, read_schema_file, write_schema};
 pub use trace::{Trace, read_trace, read_trace_file, write_trace};
@@ -260,7 +262,8 @@ pub fn read_policy_file(
     schema: Option<&SchemaChoice>,
     options: &ReadOptions,
 ) -> Result<Loaded<Policy>, ReadError> {
-    let text = read_text_file(path)?;
+    let limit = FileLimit::TEXT.with_bytes(options.max_bytes);
+    let text = read_text_file(path, limit)?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut loader = |name: &str| read_schema_file(&folder.join(name));
     let source = path.display().to_string();
@@ -437,6 +440,21 @@ fn limit_reached(
         limit: options.limit,
         what,
     }
+}
+
+/// An error if there are so many lines of rules that one of them must be bad or
+/// one too many. Found before anything is held in memory.
+fn check_count<'t>(
+    source: &str,
+    count: usize,
+    mut lines: impl Iterator<Item = (usize, &'t str)>,
+    options: &ReadOptions,
+) -> Result<(), ReadError> {
+    if options.skip_bad || count <= options.limit {
+        return Ok(());
+    }
+    let line = lines.nth(options.limit).map_or(0, |(number, _)| number);
+    Err(limit_reached(source, line, options, "rules"))
 }
 
 /// A problem with a part of a line, before the line's number is known.

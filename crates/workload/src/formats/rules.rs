@@ -48,7 +48,7 @@ use classyard::{AddError, FieldMatch, Priority, RuleId, Schema, UpdateError, Val
 
 use super::text::{decimal, lines, quoted};
 use super::value::{kind_takes, parse_match, takes_all, wrong_kind};
-use super::{Fault, SchemaChoice, SchemaLoader, limit_reached, rule_number};
+use super::{Fault, SchemaChoice, SchemaLoader, check_count, limit_reached, rule_number};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
 mod token;
@@ -106,6 +106,7 @@ pub fn read(
     };
 
     let count = significant.clone().count();
+    check_count(source, count, significant.clone(), options)?;
     let mut reader = Reader::new(&choice, count, options);
     for (index, (number, line)) in significant.enumerate() {
         let id = rule_number(source, index, number)?;

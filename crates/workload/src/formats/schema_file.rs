@@ -36,12 +36,16 @@ use toml::de::{DeTable, DeValue};
 use super::read_text_file;
 use super::text::{lines, quoted};
 use crate::diagnostic::{Problem, Problems, ReadError};
+use crate::limits::FileLimit;
 
 /// Reads a schema from a text; see the [module](self) for the format.
 ///
 /// # Errors
-/// [`ReadError`]: everything that is wrong with the text, with line and column.
+/// [`ReadError`]: everything that is wrong with the text, with line and column;
+/// [`ReadError::TooLong`] when it is longer than [`FileLimit::SCHEMA`], before
+/// anything is parsed.
 pub fn read_schema(source: &str, text: &str) -> Result<Arc<Schema>, ReadError> {
+    FileLimit::SCHEMA.check(source, text)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut faults = Faults(Vec::new());
     let (table, errors) = DeTable::parse_recoverable(text);
@@ -68,7 +72,7 @@ pub fn read_schema(source: &str, text: &str) -> Result<Arc<Schema>, ReadError> {
 /// # Errors
 /// [`ReadError`]: the file cannot be read, is not UTF-8, or is no schema.
 pub fn read_schema_file(path: &Path) -> Result<Arc<Schema>, ReadError> {
-    let text = read_text_file(path)?;
+    let text = read_text_file(path, FileLimit::SCHEMA)?;
     read_schema(&path.display().to_string(), &text)
 }
 

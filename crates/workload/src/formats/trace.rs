@@ -33,6 +33,7 @@ use super::classbench::write_full_ipv6;
 use super::text::{decimal, is_blank, lines, quoted, words};
 use super::{Fault, SchemaChoice, limit_reached, read_text_file, value};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
+use crate::limits::FileLimit;
 
 /// Headers, and what is expected for each.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +101,8 @@ pub fn read_trace_file(
     expected: bool,
     options: &ReadOptions,
 ) -> Result<Loaded<Trace>, ReadError> {
-    let text = read_text_file(path)?;
+    let limit = FileLimit::TEXT.with_bytes(options.max_bytes);
+    let text = read_text_file(path, limit)?;
     read_trace(
         &path.display().to_string(),
         &text,

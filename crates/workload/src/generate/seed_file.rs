@@ -23,8 +23,6 @@
 //! D. E. Taylor and J. S. Turner, ClassBench: a packet classification benchmark,
 //! IEEE/ACM Transactions on Networking 15 (3), 2007; [TM19] §IV.A.
 
-use std::fs;
-use std::io;
 use std::path::Path;
 
 use super::profile::{
@@ -32,6 +30,8 @@ use super::profile::{
     ProtocolShare, TrieShape,
 };
 use crate::diagnostic::{Loaded, Problem, Problems, ReadError, ReadOptions};
+use crate::formats::read_text_file;
+use crate::limits::FileLimit;
 
 /// What a parameter file says.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,22 +86,15 @@ impl SeedFile {
         reader.finish(options)
     }
 
-    /// Reads a parameter file.
+    /// Reads a parameter file of at most [`FileLimit::SEED_FILE`]; one that is
+    /// gzip is unpacked.
     ///
     /// # Errors
-    /// [`ReadError`] when the file cannot be read, is no text or is no
-    /// parameter file.
+    /// [`ReadError`] when the file cannot be read, is too long, is no text or is
+    /// no parameter file.
     pub fn read(path: &Path, options: &ReadOptions) -> Result<Loaded<SeedFile>, ReadError> {
-        let file = path.display().to_string();
-        match fs::read_to_string(path) {
-            Ok(text) => SeedFile::parse(&file, &text, options),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(ReadError::Format {
-                file,
-                found: "bytes that are no text".to_owned(),
-                expected: "a ClassBench parameter file".to_owned(),
-            }),
-            Err(error) => Err(ReadError::Io { file, error }),
-        }
+        let text = read_text_file(path, FileLimit::SEED_FILE)?;
+        SeedFile::parse(&path.display().to_string(), &text, options)
     }
 
     /// The number of rules of the set that was measured.

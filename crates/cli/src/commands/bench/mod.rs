@@ -16,6 +16,7 @@ use crate::bench::{
 use crate::failure::Failure;
 use crate::input::family::{FamilyName, profile};
 use crate::input::headers::choice_of;
+use crate::input::limits::HeaderLimit;
 use crate::input::rules::RulesArgs;
 use crate::input::{Engines, count, read_text, source_name};
 use crate::output::{OutputArgs, Report, csv};
@@ -91,6 +92,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     reading: RulesArgs,
+
+    #[command(flatten)]
+    limit: HeaderLimit,
 
     /// Profiles to generate rules from: built-in names or TOML files, or all
     #[arg(
@@ -380,9 +384,9 @@ impl Source {
                     });
                 };
                 let source = source_name(trace);
-                let text = read_text(trace)?;
+                let text = read_text(trace, args.reading.bytes.text())?;
                 let choice = choice_of(&policy)?;
-                let options = args.reading.options();
+                let options = args.limit.trace(args.reading.options());
                 let loaded = read_trace(&source, &text, Some(&choice), args.expected, &options)?;
                 talk.skipped(&loaded.skipped);
                 let expected = loaded.value.expected.map(|e| winners(&policy, &e));

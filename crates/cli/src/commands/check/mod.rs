@@ -5,7 +5,6 @@ use std::time::Instant;
 
 use classyard::policy::PartId;
 use classyard::{BATCH, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
-use classyard_workload::diagnostic::ReadOptions;
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::{Family, Recipe};
 use classyard_workload::kit::collider::{self, CollisionReport, collide};
@@ -344,7 +343,7 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
         flags.push(format!("--expected {}", path.display()));
         (trace, Some(expected), true, source_name(path))
     } else if !args.headers.is_empty() || args.rules.is_none() {
-        let headers = args.headers.load(&policy, args.reading.skip_bad, talk)?;
+        let headers = args.headers.load(&policy, &args.reading, talk)?;
         for (flag, path) in [
             ("--capture", &args.headers.capture),
             ("--trace", &args.headers.trace),
@@ -395,11 +394,8 @@ fn read_expected(
     policy: &Policy,
     talk: Talk,
 ) -> Result<(PolicyTrace, Vec<Option<usize>>), Failure> {
-    let options = ReadOptions {
-        skip_bad: args.reading.skip_bad,
-        ..ReadOptions::default()
-    };
-    let text = read_text(path)?;
+    let options = args.headers.limit.trace(args.reading.options());
+    let text = read_text(path, args.reading.bytes.text())?;
     let choice = choice_of(policy)?;
     let source = source_name(path);
     let loaded = read_trace(&source, &text, Some(&choice), true, &options)?;

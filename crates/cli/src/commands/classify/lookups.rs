@@ -51,6 +51,29 @@ pub(super) struct Spread {
 }
 
 impl Lookups {
+    /// Looks a trace up once and times it.
+    pub(super) fn once(
+        classifier: &PolicyClassifier,
+        trace: &PolicyTrace,
+        scratch: &mut Scratch,
+    ) -> Lookups {
+        let began = Instant::now();
+        let mut lookups = Lookups {
+            winners: Vec::new(),
+            seconds: Vec::new(),
+        };
+        for (part, classifier) in classifier.parts().iter().enumerate() {
+            let keys = trace.part(classyard::policy::PartId::from_index(part));
+            let mut winners = vec![Winner::MISS; keys.len()];
+            for (keys, winners) in keys.batches(BATCH).zip(winners.chunks_mut(BATCH)) {
+                classifier.classify_batch(keys, winners, scratch);
+            }
+            lookups.winners.push(winners);
+        }
+        lookups.seconds.push(began.elapsed().as_secs_f64());
+        lookups
+    }
+
     /// Looks a trace up, several times for the timing.
     pub(super) fn run(
         classifier: &PolicyClassifier,
@@ -138,18 +161,22 @@ impl Lookups {
     pub(super) fn seconds(&self) -> &[f64] {
         &self.seconds
     }
+}
 
-    /// How fast `headers` headers were looked up.
+impl Rate {
+    /// How fast `headers` headers were looked up, from the duration of each
+    /// pass.
     #[allow(clippy::cast_precision_loss)] // rates are shown with few digits
-    pub(super) fn rate(&self, headers: usize) -> Rate {
-        let mut sorted = self.seconds.clone();
+    pub(super) fn new(seconds: &[f64], headers: usize) -> Rate {
+        let mut sorted = seconds.to_vec();
         sorted.sort_by(f64::total_cmp);
-        let Some(&median) = sorted.get(sorted.len() / 2) else {
+        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+        if headers == 0 || median == 0.0 {
             return Rate {
                 batch: BATCH,
                 ..Rate::default()
             };
-        };
+        }
         let headers = headers as f64;
         Rate {
             passes: sorted.len(),

@@ -1,25 +1,35 @@
 //! `classyard classify`: which rule each header hits, how often, how fast.
 
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+//!
+//! A capture is read packet by packet and never held as a whole, unless it has
+//! few packets or `--repeat` asks for passes over all headers.
 
-use classyard::{EngineSpec, Limits, Policy};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+use classyard::{
+    EngineSpec, Limits, Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch,
+};
+use classyard_workload::capture;
 
 use crate::failure::Failure;
 use crate::input::headers::{Headers, HeadersArgs};
-use crate::input::rules::RulesArgs;
+use crate::input::rules::{LoadedRules, RulesArgs};
 use crate::input::{engine, is_dash};
-use crate::output::{OutputArgs, raw_stdout};
+use crate::output::{Format, OutputArgs, raw_stdout, stdout};
 use crate::talk::Talk;
 
 mod lookups;
+mod packets;
 mod report;
 mod tally;
 
-use lookups::Lookups;
-use report::ClassifyReport;
+use lookups::{Lookups, Rate};
+use packets::{Chunk, HELD, Message, Packets};
+use report::{ClassifyReport, InputReport};
 use tally::Tally;
 
 /// Classify packets or headers: which rule each one hits, how often, how fast
@@ -35,7 +45,9 @@ Examples:
   classyard classify -r acl1.txt -t acl1_trace.txt --engine tss --format json
       a ClassBench trace, looked up by another engine
   classyard classify -r fw.rules -c dump.pcap --winners - --quiet | sort | uniq -c
-      only the winners, one line per packet")]
+      only the winners, one line per packet
+  tcpdump -w - | classyard classify -r fw.rules -c - --every 5s
+      live: the counts so far, every five seconds")]
 pub(crate) struct Args {
     /// The rules; - for standard input, gzip is unpacked
     #[arg(short, long, value_name = "FILE", help_heading = "Input")]
@@ -52,10 +64,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "SPEC", value_parser = engine)]
     engine: Option<EngineSpec>,
 
-    /// Time exactly this many passes over the headers
+    /// Time exactly this many passes over the headers, which are held in memory
     ///
     /// Without it, as many as take a quarter of a second, but at least three
-    /// unless they take long.
+    /// unless they take long. Captures of more than 262,144 packets are not held
+    /// in memory without it: their headers are looked up once, as they are read.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     repeat: Option<u32>,
 
@@ -68,9 +81,26 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     winners: Option<PathBuf>,
 
+    /// While a capture is read, report the counts so far once in this time (5s,
+    /// 500ms, ...)
+    ///
+    /// For captures that take long or come from a pipe that stays open:
+    /// `tcpdump -w - | classyard classify -r fw.rules -c - --every 5s`. With
+    /// --format json each report is one line, the last one too.
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = interval,
+        requires = "capture",
+        conflicts_with_all = ["trace", "repeat"],
+        help_heading = "Output"
+    )]
+    every: Option<Duration>,
+
     /// List this many rules, those with most hits; 0 for none
     ///
-    /// Without it, 20 in a table, all in JSON and CSV.
+    /// Without it, 20 in a table and in reports of --every, else all in JSON and
+    /// CSV.
     #[arg(
         long,
         value_name = "N",
@@ -99,14 +129,24 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         return Err(Failure::usage("there is nothing to classify")
             .with_help("give a --capture or a --trace; `classyard generate trace` makes one"));
     }
+    if args.every.is_some() {
+        if args.output.format == Format::Csv {
+            return Err(Failure::usage("--every has no CSV form")
+                .with_help("--format json gives a line for each report"));
+        }
+        if args.winners.as_deref().is_some_and(is_dash) {
+            return Err(
+                Failure::usage("--every and --winners - both write to standard output")
+                    .with_help("give --winners a file"),
+            );
+        }
+    }
     let began = Instant::now();
     let rules = args.reading.load(args.rules.as_deref(), talk)?;
     let rules_seconds = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let headers = args
-        .headers
-        .load(&rules.policy, args.reading.skip_bad, talk)?;
-    let headers_seconds = began.elapsed().as_secs_f64();
+    let input = Input::open(args, &rules.policy, talk)?;
+    let open_seconds = began.elapsed().as_secs_f64();
 
     let spec = match &args.engine {
         Some(spec) => spec.clone(),
@@ -120,83 +160,353 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     drop(progress);
     let build_seconds = began.elapsed().as_secs_f64();
 
-    // Where only the winners are wanted, nothing is timed.
-    let only_winners = args.winners.as_deref().is_some_and(is_dash);
-    let repeat = if only_winners { Some(0) } else { args.repeat };
-    let lookups = Lookups::run(&classifier, &headers.trace, repeat, &mut talk.progress());
-    if let Some(path) = &args.winners {
-        write_winners(path, &rules.policy, &headers, &lookups)?;
-        if is_dash(path) {
-            return Ok(());
-        }
-    }
-    let tally = Tally::new(&rules.policy, &headers, &lookups);
+    let began = Instant::now();
+    let mut counting = Counting::new(args, &rules, &classifier, talk)?;
+    let input = counting.run(input)?;
+    let Counting {
+        tally,
+        seconds,
+        spent,
+        ..
+    } = counting;
+    // Where only the winners are wanted there is no report.
+    let Some(input) = input else {
+        return Ok(());
+    };
     let top = match (args.top, args.all, args.output.format) {
         (Some(top), _, _) => top,
-        (None, false, crate::output::Format::Table) => TOP,
+        (None, false, Format::Table) => TOP,
         _ => usize::MAX,
     };
-    let mut report = ClassifyReport::new(&rules, &headers, &tally, top, args.all);
+    let headers = input.headers;
+    let mut report = ClassifyReport::new(&rules, input, &tally, top, args.all);
     report.engine =
         report::EngineReport::new(&spec, args.engine.is_some(), &rules.policy, &classifier);
-    report.rate = lookups.rate(headers.trace.len());
+    report.rate = Rate::new(&seconds, headers);
     report.seconds = report::Seconds {
         read_rules: rules_seconds,
-        read_headers: headers_seconds,
+        read_headers: open_seconds + (began.elapsed().as_secs_f64() - spent).max(0.0),
         build: build_seconds,
-        classify: lookups.seconds().iter().sum(),
+        classify: seconds.iter().sum(),
     };
+    if args.every.is_some() && args.output.format == Format::Json {
+        let mut out = stdout();
+        serde_json::to_writer(&mut out, &report)?;
+        out.write_all(b"\n")?;
+        return Ok(out.flush()?);
+    }
     args.output.report(&report)
 }
 
-/// Writes one line per header, or per packet of a capture.
-fn write_winners(
-    path: &Path,
-    policy: &Policy,
-    headers: &Headers,
-    lookups: &Lookups,
-) -> Result<(), Failure> {
-    if is_dash(path) {
-        let mut out = raw_stdout();
-        write_lines(&mut out, policy, headers, lookups)?;
-        return Ok(out.flush()?);
+/// Reads the time between two reports, for the argument parser.
+fn interval(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let seconds = units.iter().find_map(|(unit, seconds)| {
+        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
+        Some(number * seconds)
+    });
+    match seconds {
+        Some(seconds) if (0.01..=86_400.0).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!(
+            "`{text}` is no time; expected a number with its unit such as 500ms, 5s or 1m, from \
+             10ms to a day"
+        )),
     }
-    let file = File::create(path).map_err(|error| Failure::file(path, error))?;
-    let mut out = BufWriter::with_capacity(1 << 16, file);
-    write_lines(&mut out, policy, headers, lookups)
-        .and_then(|()| out.flush())
-        .map_err(|error| Failure::file(path, error))
+}
+
+/// What is to be classified.
+enum Input {
+    /// Headers that are in memory.
+    Trace(Headers),
+    /// Packets that are still to be read.
+    Capture(Packets),
+}
+
+impl Input {
+    fn open(args: &Args, policy: &Policy, talk: Talk) -> Result<Input, Failure> {
+        if let Some(path) = &args.headers.trace {
+            let headers = args.headers.load_trace(path, policy, &args.reading, talk)?;
+            return Ok(Input::Trace(headers));
+        }
+        // Passes that are counted need all headers.
+        let (default, held) = match args.repeat {
+            Some(_) => (capture::ReadOptions::DEFAULT, usize::MAX),
+            None => (capture::ReadOptions::STREAMED, HELD),
+        };
+        let capture = args.headers.open_capture(&args.reading.bytes, default)?;
+        Ok(Input::Capture(Packets::new(capture, policy, held)?))
+    }
+}
+
+/// Looks headers up as they are read and counts the winners.
+struct Counting<'a> {
+    args: &'a Args,
+    rules: &'a LoadedRules,
+    classifier: &'a PolicyClassifier,
+    talk: Talk,
+    scratch: Scratch,
+    tally: Tally<'a>,
+    winners: Option<WinnersFile>,
+    /// The duration of each pass over all headers.
+    seconds: Vec<f64>,
+    /// The time that lookups took, timed passes or not.
+    spent: f64,
+}
+
+impl<'a> Counting<'a> {
+    fn new(
+        args: &'a Args,
+        rules: &'a LoadedRules,
+        classifier: &'a PolicyClassifier,
+        talk: Talk,
+    ) -> Result<Counting<'a>, Failure> {
+        let winners = args.winners.as_deref().map(WinnersFile::create);
+        Ok(Counting {
+            args,
+            rules,
+            classifier,
+            talk,
+            scratch: Scratch::new(),
+            tally: Tally::new(&rules.policy),
+            winners: winners.transpose()?,
+            seconds: Vec::new(),
+            spent: 0.0,
+        })
+    }
+
+    /// Whether the winners are all that is wanted.
+    fn only_winners(&self) -> bool {
+        self.args.winners.as_deref().is_some_and(is_dash)
+    }
+
+    /// Looks all headers up. What was read, unless only the winners are wanted.
+    fn run(&mut self, input: Input) -> Result<Option<InputReport>, Failure> {
+        let report = match input {
+            Input::Trace(mut headers) => {
+                let report = InputReport::trace(&headers);
+                let empty = PolicyTrace::new(self.rules.policy.schemas());
+                let chunk = Chunk {
+                    trace: std::mem::replace(&mut headers.trace, empty),
+                    packets: None,
+                };
+                self.all(&chunk)?;
+                report
+            }
+            Input::Capture(packets) => {
+                let packets = match self.args.every {
+                    Some(every) => self.live(packets, every)?,
+                    None => self.stream(packets)?,
+                };
+                packets.warn(self.talk);
+                packets.report()
+            }
+        };
+        if let Some(winners) = &mut self.winners {
+            winners.flush()?;
+        }
+        Ok((!self.only_winners()).then_some(report))
+    }
+
+    /// Reads chunk by chunk.
+    fn stream(&mut self, mut packets: Packets) -> Result<Packets, Failure> {
+        let (chunk, last) = packets.next_chunk()?;
+        if last {
+            self.all(&chunk)?;
+            return Ok(packets);
+        }
+        let mut progress = self.talk.progress();
+        let mut next = Some((chunk, last));
+        while let Some((chunk, last)) = next.take() {
+            self.more(&chunk)?;
+            // Before the next one is made.
+            drop(chunk);
+            if let Some(extent) = packets.extent() {
+                let _ = progress.report("classifying", extent.read(), extent.length);
+            }
+            if !last {
+                next = Some(packets.next_chunk()?);
+            }
+        }
+        Ok(packets)
+    }
+
+    /// Reads in another thread and reports once in a while.
+    fn live(&mut self, packets: Packets, every: Duration) -> Result<Packets, Failure> {
+        let began = Instant::now();
+        let mut next = began + every;
+        let (mut count, mut bytes) = (0, 0);
+        let receiver = packets.in_background();
+        loop {
+            let wait = next.saturating_duration_since(Instant::now());
+            let (chunk, packets) = match receiver.recv_timeout(wait) {
+                Ok(Message::More(chunk)) => (Some(chunk), None),
+                Ok(Message::Last(chunk, packets)) => (Some(chunk), Some(packets)),
+                Ok(Message::Failed(error)) => return Err(error.into()),
+                Err(RecvTimeoutError::Timeout) => (None, None),
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Failure::usage("the capture can no longer be read"));
+                }
+            };
+            if let Some(chunk) = &chunk {
+                self.more(chunk)?;
+                if let Some(column) = &chunk.packets {
+                    count += column.with_header.len() as u64;
+                    bytes += column.bytes;
+                }
+            }
+            if let Some(packets) = packets {
+                return Ok(*packets);
+            }
+            if Instant::now() >= next {
+                let headers = usize::try_from(self.tally.total.headers).unwrap_or(usize::MAX);
+                let input = InputReport::so_far(count, bytes, headers);
+                self.interim(input, began.elapsed().as_secs_f64())?;
+                // Reports that were missed are not made up for.
+                while next <= Instant::now() {
+                    next += every;
+                }
+            }
+        }
+    }
+
+    /// Reports the counts so far.
+    fn interim(&mut self, input: InputReport, seconds: f64) -> Result<(), Failure> {
+        if let Some(winners) = &mut self.winners {
+            winners.flush()?;
+        }
+        let top = match (self.args.top, self.args.all) {
+            (Some(top), _) => top,
+            (None, false) => TOP,
+            (None, true) => usize::MAX,
+        };
+        let report = ClassifyReport::new(self.rules, input, &self.tally, top, false);
+        let json = self.args.output.format == Format::Json;
+        let mut out = stdout();
+        report.interim(seconds, json, &mut out)?;
+        Ok(out.flush()?)
+    }
+
+    /// Looks up all headers there are, several times for the timing.
+    fn all(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        // Where only the winners are wanted, nothing is timed.
+        let repeat = match self.only_winners() {
+            true => Some(0),
+            false => self.args.repeat,
+        };
+        let began = Instant::now();
+        let mut progress = self.talk.progress();
+        let lookups = Lookups::run(self.classifier, &chunk.trace, repeat, &mut progress);
+        drop(progress);
+        self.spent += began.elapsed().as_secs_f64();
+        self.seconds = lookups.seconds().to_vec();
+        self.take(chunk, &lookups)
+    }
+
+    /// Looks up some of the headers, once.
+    fn more(&mut self, chunk: &Chunk) -> Result<(), Failure> {
+        let lookups = Lookups::once(self.classifier, &chunk.trace, &mut self.scratch);
+        let seconds: f64 = lookups.seconds().iter().sum();
+        self.spent += seconds;
+        match self.seconds.first_mut() {
+            Some(all) => *all += seconds,
+            None => self.seconds.push(seconds),
+        }
+        self.take(chunk, &lookups)
+    }
+
+    fn take(&mut self, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
+        if let Some(winners) = &mut self.winners {
+            winners.write(&self.rules.policy, chunk, lookups)?;
+        }
+        if !self.only_winners() {
+            self.tally.add(chunk, lookups);
+        }
+        Ok(())
+    }
+}
+
+/// One line per header, or per packet of a capture.
+struct WinnersFile {
+    out: Box<dyn Write>,
+    /// The file; nothing for standard output.
+    path: Option<PathBuf>,
+}
+
+impl WinnersFile {
+    fn create(path: &Path) -> Result<WinnersFile, Failure> {
+        if is_dash(path) {
+            return Ok(WinnersFile {
+                out: Box::new(raw_stdout()),
+                path: None,
+            });
+        }
+        let file = File::create(path).map_err(|error| Failure::file(path, error))?;
+        Ok(WinnersFile {
+            out: Box::new(BufWriter::with_capacity(1 << 16, file)),
+            path: Some(path.to_owned()),
+        })
+    }
+
+    fn write(&mut self, policy: &Policy, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
+        let written = write_lines(&mut *self.out, policy, chunk, lookups);
+        written.map_err(|error| self.failure(error))
+    }
+
+    fn flush(&mut self) -> Result<(), Failure> {
+        let flushed = self.out.flush();
+        flushed.map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: io::Error) -> Failure {
+        match &self.path {
+            Some(path) => Failure::file(path, error),
+            None => error.into(),
+        }
+    }
 }
 
 fn write_lines(
-    out: &mut dyn std::io::Write,
+    out: &mut dyn Write,
     policy: &Policy,
-    headers: &Headers,
+    chunk: &Chunk,
     lookups: &Lookups,
-) -> std::io::Result<()> {
+) -> io::Result<()> {
     let mut lines = lookups
-        .in_order(&headers.trace)
+        .in_order(&chunk.trace)
         .map(|winner| winner.rule().and_then(|id| policy.position(id)));
-    let mut line = |out: &mut dyn std::io::Write| match lines.next().flatten() {
+    let mut line = |out: &mut dyn Write| match lines.next().flatten() {
         Some(position) => writeln!(out, "{position}"),
         None => out.write_all(b"-\n"),
     };
-    let Some(packets) = &headers.packets else {
-        for _ in 0..headers.trace.len() {
+    let Some(packets) = &chunk.packets else {
+        for _ in 0..chunk.trace.len() {
             line(out)?;
         }
         return Ok(());
     };
-    let mut with_header = packets.origin.packet_of.iter().peekable();
-    for packet in 0..packets.capture.packets().len() {
-        if with_header
-            .next_if(|&&next| next as usize == packet)
-            .is_some()
-        {
+    for &with_header in &packets.with_header {
+        if with_header {
             line(out)?;
         } else {
             out.write_all(b"x\n")?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_have_units() {
+        assert_eq!(interval("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(interval("1.5m"), Ok(Duration::from_secs(90)));
+        for bad in ["", "5", "0s", "1ms", "-1s", "2d", "nans", "infs"] {
+            assert!(interval(bad).is_err(), "{bad}");
+        }
+    }
 }

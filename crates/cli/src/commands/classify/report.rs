@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 
 use classyard::{EngineSpec, Policy, PolicyClassifier};
+use classyard_workload::capture::PacketHeaders;
 use serde::Serialize;
 
 use super::lookups::Rate;
 use super::tally::{Count, Tally};
-use crate::input::headers::{Headers, Packets};
+use crate::input::headers::Headers;
 use crate::input::rules::LoadedRules;
 use crate::output::rule::RuleView;
 use crate::output::style::{
@@ -58,17 +59,18 @@ struct PartReport {
     rules: usize,
 }
 
+/// What was classified.
 #[derive(Serialize)]
-struct InputReport {
+pub(super) struct InputReport {
     source: String,
     kind: &'static str,
-    headers: usize,
+    pub(super) headers: usize,
     skipped: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     packets: Option<PacketsReport>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct PacketsReport {
     count: u64,
     bytes: u64,
@@ -162,18 +164,19 @@ impl ClassifyReport {
     /// The counts; engine, rate and seconds are still to be filled in.
     pub(super) fn new(
         rules: &LoadedRules,
-        headers: &Headers,
-        tally: &Tally,
+        input: InputReport,
+        tally: &Tally<'_>,
         top: usize,
         list_all: bool,
     ) -> ClassifyReport {
         let policy = &rules.policy;
-        let share = |count: Count| Share::new(count, tally, headers.packets.is_some());
+        let with_bytes = input.packets.is_some();
+        let share = |count: Count| Share::new(count, tally, with_bytes);
         let ranking = tally.ranking();
         let never_hit = tally.never_hit();
         ClassifyReport {
             rules: RulesReport::new(rules),
-            input: InputReport::new(headers),
+            input,
             engine: EngineReport::default(),
             rate: Rate::default(),
             seconds: Seconds::default(),
@@ -217,7 +220,7 @@ impl ClassifyReport {
 
 impl Share {
     #[allow(clippy::cast_precision_loss)] // a share is shown with one digit
-    fn new(count: Count, tally: &Tally, packets: bool) -> Share {
+    fn new(count: Count, tally: &Tally<'_>, packets: bool) -> Share {
         Share {
             headers: count.headers,
             bytes: packets.then_some(count.bytes),
@@ -247,39 +250,65 @@ impl RulesReport {
 }
 
 impl InputReport {
-    fn new(headers: &Headers) -> InputReport {
+    /// Headers that were given as text.
+    pub(super) fn trace(headers: &Headers) -> InputReport {
         InputReport {
             source: headers.source.clone(),
-            kind: match headers.packets {
-                Some(_) => "capture",
-                None => "trace",
-            },
+            kind: "trace",
             headers: headers.trace.len(),
             skipped: headers.skipped,
-            packets: headers.packets.as_ref().map(PacketsReport::new),
+            packets: None,
+        }
+    }
+
+    /// Packets, so many of them with a header, and their bytes.
+    pub(super) fn capture(
+        source: &str,
+        with_header: usize,
+        headers: &PacketHeaders,
+        bytes: u64,
+    ) -> InputReport {
+        InputReport {
+            source: source.to_owned(),
+            kind: "capture",
+            headers: with_header,
+            skipped: 0,
+            packets: Some(PacketsReport::new(headers, bytes)),
+        }
+    }
+
+    /// The packets of a capture so far: their number, their bytes, and how many
+    /// of them have a header.
+    pub(super) fn so_far(count: u64, bytes: u64, with_header: usize) -> InputReport {
+        InputReport {
+            source: String::new(),
+            kind: "capture",
+            headers: with_header,
+            skipped: 0,
+            packets: Some(PacketsReport {
+                count,
+                bytes,
+                ..PacketsReport::default()
+            }),
         }
     }
 }
 
 impl PacketsReport {
-    fn new(packets: &Packets) -> PacketsReport {
+    fn new(headers: &PacketHeaders, bytes: u64) -> PacketsReport {
         use classyard_workload::packet::{Anomaly, Kind, Property, Transport};
-        let counters = &packets.origin.counters;
+        let counters = headers.counters();
         let named = |rows: Vec<(&'static str, u64)>| -> Vec<Named> {
             let rows = rows.into_iter().filter(|&(_, packets)| packets > 0);
             rows.map(|(name, packets)| Named { name, packets })
                 .collect()
         };
-        let lengths = packets.capture.packets().iter();
         PacketsReport {
             count: counters.packets(),
-            bytes: lengths
-                .map(|packet| u64::from(packet.original_length))
-                .sum(),
+            bytes,
             counters: named(counters.rows()),
             without_header: named(
-                packets
-                    .origin
+                headers
                     .left_out()
                     .into_iter()
                     .map(|(kind, count)| (kind.name(), count))
@@ -333,6 +362,65 @@ impl EngineReport {
             index_bytes: stats.iter().map(|stats| stats.index_bytes).sum(),
             parts: parts.collect(),
         }
+    }
+}
+
+/// The counts of a capture so far; the keys are those of [`ClassifyReport`].
+#[derive(Serialize)]
+struct Interim<'a> {
+    /// Always true: the final report has no such key.
+    interim: bool,
+    /// Since reading began.
+    seconds: f64,
+    packets: u64,
+    bytes: u64,
+    headers: usize,
+    rules_hit: usize,
+    hits: &'a [Hit],
+    misses: Share,
+    actions: &'a [ActionReport],
+}
+
+impl ClassifyReport {
+    /// Writes the counts so far, some seconds after reading began: as one line
+    /// of JSON, or for people.
+    pub(super) fn interim(
+        &self,
+        seconds_so_far: f64,
+        json: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let input = &self.input;
+        let (packets, length) = input
+            .packets
+            .as_ref()
+            .map_or((0, 0), |p| (p.count, p.bytes));
+        if json {
+            let interim = Interim {
+                interim: true,
+                seconds: seconds_so_far,
+                packets,
+                bytes: length,
+                headers: input.headers,
+                rules_hit: self.rules_hit,
+                hits: &self.hits,
+                misses: self.misses,
+                actions: &self.actions,
+            };
+            serde_json::to_writer(&mut *out, &interim)?;
+            return out.write_all(b"\n");
+        }
+        let text = format!(
+            "{}: {} ({}), {} of them classified",
+            paint(BOLD, &seconds(seconds_so_far)),
+            counted(packets, "packet"),
+            bytes(usize::try_from(length).unwrap_or(usize::MAX)),
+            grouped(input.headers)
+        );
+        fact(out, "After", text)?;
+        writeln!(out)?;
+        self.write_hits(out)?;
+        self.write_actions(out)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use classyard::{Policy, RuleId};
 
 use super::Lookups;
-use crate::input::headers::Headers;
+use super::packets::Chunk;
 
 /// Headers, and the bytes of their packets if they come from packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,8 @@ impl Count {
 }
 
 /// How many headers hit which rule.
-pub(super) struct Tally {
+pub(super) struct Tally<'a> {
+    positions: Positions<'a>,
     /// By position in file order.
     pub(super) rules: Vec<Count>,
     /// Headers that no rule matches.
@@ -44,28 +45,28 @@ pub(super) struct ActionTally {
     pub(super) count: Count,
 }
 
-impl Tally {
-    /// Counts the winners.
-    pub(super) fn new(policy: &Policy, headers: &Headers, lookups: &Lookups) -> Tally {
-        let mut tally = Tally {
+impl<'a> Tally<'a> {
+    /// No header yet.
+    pub(super) fn new(policy: &'a Policy) -> Tally<'a> {
+        Tally {
+            positions: Positions::new(policy),
             rules: vec![Count::default(); policy.len()],
             misses: Count::default(),
             total: Count::default(),
-        };
-        let positions = Positions::new(policy);
-        let lengths = headers
-            .packets
-            .as_ref()
-            .map(|packets| &packets.origin.lengths);
-        for (index, winner) in lookups.in_order(&headers.trace).enumerate() {
-            let bytes = lengths.map_or(0, |lengths| u64::from(lengths[index]));
-            match winner.rule().and_then(|id| positions.get(id)) {
-                Some(position) => tally.rules[position].add(bytes),
-                None => tally.misses.add(bytes),
-            }
-            tally.total.add(bytes);
         }
-        tally
+    }
+
+    /// Counts the winners of some headers.
+    pub(super) fn add(&mut self, chunk: &Chunk, lookups: &Lookups) {
+        let lengths = chunk.packets.as_ref().map(|packets| &packets.lengths);
+        for (index, winner) in lookups.in_order(&chunk.trace).enumerate() {
+            let bytes = lengths.map_or(0, |lengths| u64::from(lengths[index]));
+            match winner.rule().and_then(|id| self.positions.get(id)) {
+                Some(position) => self.rules[position].add(bytes),
+                None => self.misses.add(bytes),
+            }
+            self.total.add(bytes);
+        }
     }
 
     /// The positions of the rules that were hit, most hits first.

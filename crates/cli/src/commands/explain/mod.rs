@@ -175,7 +175,7 @@ fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Ask
 }
 
 fn from_trace(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure> {
-    let headers = args.headers.load(policy, args.reading.skip_bad, talk)?;
+    let headers = args.headers.load(policy, &args.reading, talk)?;
     let line = args.line.unwrap_or(1);
     let found = headers.trace.iter().nth(line as usize - 1);
     let Some((part, key)) = found else {
@@ -196,8 +196,11 @@ fn from_trace(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure
 }
 
 fn from_capture(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure> {
-    let headers = args.headers.load(policy, false, talk)?;
     let number = args.packet.unwrap_or(1);
+    // What comes after the packet is not read.
+    let headers = args
+        .headers
+        .load_first(number as usize, policy, &args.reading, talk)?;
     let Some(packets) = &headers.packets else {
         return Err(Failure::usage("there is no capture"));
     };

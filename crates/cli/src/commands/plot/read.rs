@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use classyard_workload::limits::FileLimit;
 use serde::Deserialize;
 
 use crate::failure::Failure;
@@ -43,6 +44,12 @@ impl Row {
     }
 }
 
+/// Files of results take some hundred bytes a row.
+const RESULTS: FileLimit = FileLimit {
+    bytes: 64 << 20,
+    what: "a file of results",
+};
+
 /// What the files say.
 #[derive(Debug, Default)]
 pub(super) struct Results {
@@ -55,7 +62,7 @@ pub(super) struct Results {
 impl Results {
     /// Takes in a file.
     pub(super) fn read(&mut self, path: &Path) -> Result<(), Failure> {
-        let text = read_text(path)?;
+        let text = read_text(path, RESULTS)?;
         let source = source_name(path);
         let refuse = |reason: String| {
             Failure::usage(format!("{source}: these are no results of bench: {reason}"))

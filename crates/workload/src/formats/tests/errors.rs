@@ -5,14 +5,12 @@ use crate::diagnostic::SHOWN;
 
 const ALL: ReadOptions = ReadOptions {
     skip_bad: false,
-    limit: usize::MAX,
-    table: None,
+    ..ReadOptions::DEFAULT
 };
 
 const SKIP: ReadOptions = ReadOptions {
     skip_bad: true,
-    limit: usize::MAX,
-    table: None,
+    ..ReadOptions::DEFAULT
 };
 
 /// Reads a text and gives the problems as `line:column: words`.

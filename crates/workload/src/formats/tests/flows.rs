@@ -9,8 +9,7 @@ use super::*;
 
 pub(super) const ALL: ReadOptions = ReadOptions {
     skip_bad: false,
-    limit: usize::MAX,
-    table: None,
+    ..ReadOptions::DEFAULT
 };
 
 fn read(text: &str, schema: &str) -> Result<Loaded<Policy>, ReadError> {

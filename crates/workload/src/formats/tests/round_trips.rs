@@ -488,7 +488,7 @@ fn poke(text: &str, choice: &SchemaChoice) {
         let options = ReadOptions {
             skip_bad,
             limit: 100,
-            table: None,
+            ..ReadOptions::default()
         };
         for format in [None].into_iter().chain(RuleFormat::ALL.map(Some)) {
             for choice in [None, Some(choice)] {

@@ -13,6 +13,7 @@ use super::{
     ProtocolShare, TrieShape, check_protocol,
 };
 use crate::diagnostic::{Problem, Problems, ReadError};
+use crate::limits::FileLimit;
 use classyard::ValueFormat;
 
 #[derive(Deserialize)]
@@ -235,8 +236,11 @@ impl Profile {
     /// ```
     ///
     /// # Errors
-    /// [`ReadError::Bad`] with line and column of what is wrong.
+    /// [`ReadError::Bad`] with line and column of what is wrong;
+    /// [`ReadError::TooLong`] when the text is longer than
+    /// [`FileLimit::PROFILE`], before anything is parsed.
     pub fn from_toml(source: &str, text: &str) -> Result<Profile, ReadError> {
+        FileLimit::PROFILE.check(source, text)?;
         let file: File = toml::from_str(text).map_err(|error| {
             let start = error.span().map_or(0, |span| span.start);
             let length = error.span().map_or(0, |span| span.len());

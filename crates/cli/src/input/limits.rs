@@ -1,0 +1,165 @@
+//! The flags that raise and lower the limits on input files.
+
+use classyard_workload::capture;
+use classyard_workload::diagnostic::{ReadError, ReadOptions};
+use classyard_workload::limits::FileLimit;
+
+use super::count;
+
+/// The flag of every command that reads rules, headers or captures.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct ByteLimit {
+    /// Refuse files with more bytes than this, counted after unpacking (64M,
+    /// 2G, ...)
+    ///
+    /// K, M and G stand for 1,024 bytes, 1,024 K and 1,024 M. Without it, 1 GiB;
+    /// captures that are read packet by packet have no limit then. Schema files
+    /// and profiles may have 1 MiB, seed files 16 MiB, always.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Input")]
+    pub(crate) limit_bytes: Option<u64>,
+}
+
+impl ByteLimit {
+    /// For a text.
+    pub(crate) fn text(&self) -> FileLimit {
+        let bytes = self.limit_bytes.unwrap_or(FileLimit::TEXT.bytes);
+        FileLimit::TEXT.with_bytes(bytes)
+    }
+}
+
+/// The flag of every command that reads headers.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct HeaderLimit {
+    /// Refuse traces and captures with more headers or packets than this (10k,
+    /// 1M, ...)
+    ///
+    /// Without it, 16,777,216; captures that are read packet by packet have no
+    /// limit then.
+    #[arg(long, value_name = "N", value_parser = count, help_heading = "Input")]
+    pub(crate) limit_headers: Option<usize>,
+}
+
+/// The flag of every command that reads captures.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct RecordLimit {
+    /// Skip packets of captures that have more captured bytes than this (64K,
+    /// 1M, ...)
+    ///
+    /// Without it, 256K. How many were skipped is said on standard error.
+    #[arg(long, value_name = "SIZE", value_parser = record, help_heading = "Input")]
+    pub(crate) limit_record: Option<u32>,
+}
+
+impl HeaderLimit {
+    /// How to read a trace, where rules are read in this way.
+    pub(crate) fn trace(&self, rules: ReadOptions) -> ReadOptions {
+        ReadOptions {
+            limit: self.limit_headers.unwrap_or(ReadOptions::DEFAULT.limit),
+            ..rules
+        }
+    }
+
+    /// How to read a capture; what no flag says stays as in `default`.
+    pub(crate) fn capture(
+        &self,
+        bytes: &ByteLimit,
+        record: &RecordLimit,
+        default: capture::ReadOptions,
+    ) -> capture::ReadOptions {
+        capture::ReadOptions {
+            limit: self.limit_headers.unwrap_or(default.limit),
+            max_bytes: bytes.limit_bytes.unwrap_or(default.max_bytes),
+            max_record: record.limit_record.unwrap_or(default.max_record),
+            ..default
+        }
+    }
+}
+
+/// What to do about a file that goes beyond a limit.
+pub(crate) fn advice(error: &ReadError) -> Option<&'static str> {
+    match error {
+        ReadError::Limit { what: "rules", .. } => Some("--limit-rules raises the limit"),
+        ReadError::Limit {
+            what: "headers" | "packets",
+            ..
+        } => Some("--limit-headers raises the limit"),
+        ReadError::TooLong { limit, .. }
+            if limit.what == FileLimit::TEXT.what || limit.what == FileLimit::CAPTURE.what =>
+        {
+            Some("--limit-bytes raises the limit; the bytes are held in memory")
+        }
+        _ => None,
+    }
+}
+
+/// Reads a number of bytes such as `500`, `64K` or `2G`, for the argument
+/// parser.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let scales = [("K", 10), ("M", 20), ("G", 30), ("T", 40)];
+    let upper = text.to_ascii_uppercase();
+    let (digits, shift) = scales
+        .iter()
+        .find_map(|&(unit, shift)| Some((upper.strip_suffix(unit)?, shift)))
+        .unwrap_or((&upper, 0));
+    let number: Option<u64> = digits.replace('_', "").parse().ok();
+    number
+        .and_then(|number| number.checked_mul(1 << shift))
+        .ok_or_else(|| {
+            format!("`{text}` is no size; expected a number of bytes such as 500, 64K, 512M or 2G")
+        })
+}
+
+/// The same where sizes must fit into 32 bits.
+fn record(text: &str) -> Result<u32, String> {
+    u32::try_from(size(text)?).map_err(|_| format!("`{text}` is too much; expected less than 4G"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_binary_suffixes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("500", 500),
+            ("64K", 65_536),
+            ("64k", 65_536),
+            ("512M", 1 << 29),
+            ("2G", 1 << 31),
+            ("1T", 1 << 40),
+            ("1_000", 1000),
+        ] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for bad in ["", "K", "-1", "1.5G", "G2", "64KiB", "99999999999T", "ten"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+        assert_eq!(record("256K"), Ok(262_144));
+        assert!(record("4G").is_err());
+    }
+
+    #[test]
+    fn every_limit_that_a_flag_raises_names_it() {
+        let limit = |what| ReadError::Limit {
+            file: "f".into(),
+            line: 1,
+            limit: 1,
+            what,
+        };
+        for (what, flag) in [
+            ("rules", "--limit-rules"),
+            ("headers", "--limit-headers"),
+            ("packets", "--limit-headers"),
+        ] {
+            assert!(advice(&limit(what)).unwrap().starts_with(flag));
+        }
+        let long = |limit| ReadError::TooLong {
+            file: "f".into(),
+            limit,
+        };
+        assert!(advice(&long(FileLimit::TEXT)).is_some());
+        assert!(advice(&long(FileLimit::CAPTURE)).is_some());
+        assert!(advice(&long(FileLimit::SCHEMA)).is_none());
+    }
+}

@@ -1,0 +1,101 @@
+//! How much of an input file is read before it is refused.
+//!
+//! A file of a few megabytes can unpack to gigabytes, or claim lengths that it
+//! does not have. Every reader of this crate therefore stops at a limit, while
+//! it unpacks and not after, with an error that names the limit. These are the
+//! defaults; the options of each reader raise and lower them.
+//!
+//! | limit | default | set by |
+//! |---|---|---|
+//! | bytes of a file of rules or headers, unpacked | 1 GiB ([`FileLimit::TEXT`]) | [`diagnostic::ReadOptions::max_bytes`](crate::diagnostic::ReadOptions::max_bytes) |
+//! | rules, or headers, of such a file | 2^24 = 16,777,216 ([`MAX_ENTRIES`]) | [`diagnostic::ReadOptions::limit`](crate::diagnostic::ReadOptions::limit) |
+//! | bytes of a schema file or a profile | 1 MiB ([`FileLimit::SCHEMA`], [`FileLimit::PROFILE`]) | fixed |
+//! | bytes of a ClassBench seed file | 16 MiB ([`FileLimit::SEED_FILE`]) | fixed |
+//! | bytes of a capture that is held in memory, unpacked | 1 GiB ([`FileLimit::CAPTURE`]) | [`capture::ReadOptions::max_bytes`](crate::capture::ReadOptions::max_bytes) |
+//! | packets of a capture that is held in memory | 2^24 = 16,777,216 ([`MAX_ENTRIES`]) | [`capture::ReadOptions::limit`](crate::capture::ReadOptions::limit) |
+//! | captured bytes of one packet | 256 KiB ([`MAX_RECORD`]) | [`capture::ReadOptions::max_record`](crate::capture::ReadOptions::max_record) |
+//! | interfaces of a capture | 65,536 ([`MAX_INTERFACES`]) | fixed |
+//! | block types of a capture that are counted one by one | 256 ([`MAX_BLOCK_KINDS`]) | fixed |
+//!
+//! A text is held in memory as a whole while it is read, so reading takes its
+//! unpacked bytes and what is made of them: for a five-tuple some 100 bytes a
+//! rule and 20 to 50 bytes a header. 1 GiB of text is 10 million rules of 107
+//! characters. A capture that is streamed
+//! ([`CaptureReader`](crate::capture::CaptureReader)) has no limit on bytes or
+//! packets unless one is set.
+
+use crate::diagnostic::ReadError;
+
+/// The most bytes of one file, counted after unpacking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileLimit {
+    /// Bytes.
+    pub bytes: u64,
+    /// What the file is, with its article, for messages: `a profile`.
+    pub what: &'static str,
+}
+
+impl FileLimit {
+    /// The default for files of rules or headers.
+    pub const TEXT: FileLimit = FileLimit {
+        bytes: 1 << 30,
+        what: "a file of rules or headers",
+    };
+
+    /// The default for captures that are held in memory.
+    pub const CAPTURE: FileLimit = FileLimit {
+        bytes: 1 << 30,
+        what: "a capture",
+    };
+
+    /// Schema files. A schema has at most 64 fields, which take less than
+    /// 10 KiB.
+    pub const SCHEMA: FileLimit = FileLimit {
+        bytes: 1 << 20,
+        what: "a schema file",
+    };
+
+    /// Profiles of generated rules; those that are built in take less than
+    /// 10 KiB.
+    pub const PROFILE: FileLimit = FileLimit {
+        bytes: 1 << 20,
+        what: "a profile",
+    };
+
+    /// Parameter files of ClassBench, of which the public ones take less than
+    /// 1 MiB.
+    pub const SEED_FILE: FileLimit = FileLimit {
+        bytes: 16 << 20,
+        what: "a seed file",
+    };
+
+    /// The same for another number of bytes.
+    #[must_use]
+    pub const fn with_bytes(self, bytes: u64) -> FileLimit {
+        FileLimit { bytes, ..self }
+    }
+
+    /// Refuses a text that is too long.
+    pub(crate) fn check(self, source: &str, text: &str) -> Result<(), ReadError> {
+        if u64::try_from(text.len()).is_ok_and(|length| length <= self.bytes) {
+            return Ok(());
+        }
+        Err(ReadError::TooLong {
+            file: source.to_owned(),
+            limit: self,
+        })
+    }
+}
+
+/// The default for rules, headers and packets of one file.
+pub const MAX_ENTRIES: usize = 1 << 24;
+
+/// The default for the captured bytes of one packet: 256 KiB, the longest
+/// snap length of libpcap (`MAXIMUM_SNAPLEN`).
+pub const MAX_RECORD: u32 = 262_144;
+
+/// The most interfaces of a capture, over all its sections.
+pub const MAX_INTERFACES: usize = 1 << 16;
+
+/// The most types of pcapng blocks that are counted one by one.
+pub const MAX_BLOCK_KINDS: usize = 256;
