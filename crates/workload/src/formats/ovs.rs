@@ -174,7 +174,7 @@ pub fn read(
             }
         }
     }
-    let mut loaded = problems.finish(policy, options)?;
+    let mut loaded = problems.beside(policy.len()).finish(policy, options)?;
     loaded.notes = ignored.notes();
     Ok(loaded)
 }
