@@ -15,4 +15,5 @@ mod manners;
 mod mixed;
 mod plot;
 mod reports;
+mod reproduce;
 mod support;
