@@ -1,7 +1,7 @@
 //! Headers to classify: from a capture, from a trace or from the embedded
 //! example.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use classyard::{Policy, PolicyTrace};
 use classyard_workload::capture::{self, Capture, CaptureTrace, read_capture, read_capture_from};
@@ -57,6 +57,14 @@ impl HeadersArgs {
     /// Whether neither a capture nor a trace is given.
     pub(crate) fn is_empty(&self) -> bool {
         self.capture.is_none() && self.trace.is_none()
+    }
+
+    /// The files, by what they are called in messages.
+    pub(crate) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+        [
+            ("capture", self.capture.as_deref()),
+            ("trace", self.trace.as_deref()),
+        ]
     }
 
     /// Reads the headers for a policy; those of the embedded example if there

@@ -11,6 +11,7 @@ use flate2::read::MultiGzDecoder;
 use crate::registry;
 
 pub(crate) mod family;
+pub(crate) mod files;
 pub(crate) mod header_text;
 pub(crate) mod headers;
 pub(crate) mod rules;
