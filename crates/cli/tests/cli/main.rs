@@ -4,10 +4,12 @@
 
 mod bad_input;
 mod bench;
+mod bench_reports;
 mod check;
 mod classify;
 mod convert;
 mod explain;
+mod files;
 mod generate;
 mod hostile;
 mod inspect;
@@ -17,3 +19,4 @@ mod plot;
 mod reports;
 mod reproduce;
 mod support;
+mod terminal;
