@@ -1,18 +1,24 @@
 //! The command line: which commands there are, and what becomes of failures.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use classyard::engine::Engine;
 
+use crate::command_line;
 use crate::commands::{
     bench, check, classify, completions, convert, engines, explain, generate, inspect, plot,
     profiles, reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
+use crate::output;
 use crate::registry;
 use crate::talk::Talk;
+
+/// The columns of help on a wide terminal.
+const HELP_WIDTH: usize = 100;
 
 /// Packet classification: which rule does a packet hit, how fast, and why.
 ///
@@ -25,7 +31,7 @@ use crate::talk::Talk;
     arg_required_else_help = true,
     subcommand_required = true,
     disable_help_subcommand = true,
-    max_term_width = 100,
+    max_term_width = HELP_WIDTH,
     after_help = "\
 Examples:
   classyard classify                             the embedded example, classified
@@ -82,21 +88,45 @@ fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
 /// oracle and the default. The engines of the first call count.
 pub fn run(engines: &'static [Engine], words: impl IntoIterator<Item = OsString>) -> ExitCode {
     registry::set(engines);
-    let cli = match Cli::try_parse_from(words) {
+    let words: Vec<OsString> = words.into_iter().collect();
+    command_line::keep(&words);
+    let cli = match parse(words) {
         Ok(cli) => cli,
-        Err(error) => {
-            // Help and version are asked for; everything else is bad usage.
-            let code = if error.use_stderr() { EXIT_USAGE } else { 0 };
-            // There is nobody left to tell if the streams are gone.
-            let _ = error.print();
-            return ExitCode::from(code);
-        }
+        Err(error) => return explain(&error),
     };
     let talk = Talk::new(cli.quiet);
     match dispatch(&cli.command, talk) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             talk.failure(&failure);
+            ExitCode::from(failure.code())
+        }
+    }
+}
+
+/// Reads a command line; help is as wide as the terminal, 100 columns at most.
+fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> {
+    let mut command = Cli::command();
+    if let Some(width) = output::width() {
+        command = command.term_width(usize::from(width).min(HELP_WIDTH));
+    }
+    let matches = command.try_get_matches_from_mut(words)?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+}
+
+/// Prints help or the version, which were asked for, or what is wrong with a
+/// command line.
+fn explain(error: &clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    if error.use_stderr() {
+        // There is nobody left to tell if standard error is gone.
+        return ExitCode::from(EXIT_USAGE);
+    }
+    match printed {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let failure = Failure::Output(error);
+            Talk::new(false).failure(&failure);
             ExitCode::from(failure.code())
         }
     }

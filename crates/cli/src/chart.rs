@@ -9,17 +9,9 @@ use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
-/// Colours that people with colour-blindness can tell apart (Okabe and Ito).
-const COLOURS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(90, 90, 90),
-    RGBColor(0, 0, 0),
-];
+mod colours;
+
+use colours::Colours;
 
 /// The plot's size, and the least width of the legend beside it.
 const WIDTH: u32 = 780;
@@ -73,30 +65,55 @@ pub(crate) struct Point {
     pub(crate) apart: bool,
 }
 
+/// The width of lines.
+const STROKE: u32 = 2;
+
 /// One line: its name, its points, and the values about them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) name: String,
+    /// What it is of, such as an engine: its colour says that.
+    pub(crate) of: String,
     pub(crate) points: Vec<Point>,
     /// For some x the least and the greatest y: a band behind the line.
     pub(crate) band: Vec<(f64, f64, f64)>,
 }
 
 impl Series {
-    /// A line with circles at its points.
+    /// A line with circles at its points, in a colour of its own.
     pub(crate) fn line(name: &str, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+        Series::marked(name, name, Mark::Circle, points)
+    }
+
+    /// A line with such marks at its points, in the colour of what it is of.
+    pub(crate) fn marked(
+        name: &str,
+        of: &str,
+        mark: Mark,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Series {
         let points = points.into_iter().map(|(x, y)| Point {
             x,
             y,
-            mark: Mark::Circle,
+            mark,
             hollow: false,
             apart: false,
         });
         Series {
             name: name.to_owned(),
+            of: of.to_owned(),
             points: points.collect(),
             band: Vec::new(),
         }
+    }
+}
+
+impl Series {
+    /// The mark of all its points, if they have the same.
+    fn mark(&self) -> Option<Mark> {
+        let mark = self.points.first()?.mark;
+        let same = self.points.iter().all(|point| point.mark == mark);
+        same.then_some(mark)
     }
 }
 
@@ -161,18 +178,20 @@ pub(crate) fn draw_page(path: &Path, figures: &[Figure<'_>]) -> Drawn {
     let size = (WIDTH + legend.unwrap_or(LEGEND), height);
     let page = SVGBackend::new(path, size).into_drawing_area();
     page.fill(&WHITE)?;
+    let series = figures.iter().flat_map(|figure| &figure.series);
+    let colours = Colours::of(series.map(|one| one.of.as_str()));
     let areas = page.split_evenly((figures.len().max(1), 1));
     for (figure, area) in figures.iter().zip(areas) {
         let (plot, legend) = area.split_horizontally(WIDTH);
-        figure.draw_plot(&plot)?;
-        figure.draw_legend(&legend)?;
+        figure.draw_plot(&plot, &colours)?;
+        figure.draw_legend(&legend, &colours)?;
     }
     page.present()?;
     Ok(())
 }
 
 impl Figure<'_> {
-    fn draw_plot(&self, plot: &Area<'_>) -> Drawn {
+    fn draw_plot(&self, plot: &Area<'_>, colours: &Colours) -> Drawn {
         let Chart { log_x, log_y, .. } = self.chart;
         let points = || self.series.iter().flat_map(|one| &one.points);
         let bands = || self.series.iter().flat_map(|one| &one.band);
@@ -197,46 +216,50 @@ impl Figure<'_> {
             .y_label_formatter(&|y| short(y_axis.unscaled(*y)))
             .label_style(("sans-serif", 14))
             .draw()?;
-        for (index, one) in self.series.iter().enumerate() {
+        for one in &self.series {
             let above = one.band.iter().map(|&(x, _, most)| at(x, most));
             let below = one.band.iter().rev().map(|&(x, least, _)| at(x, least));
             let outline: Vec<(f64, f64)> = above.chain(below).collect();
             if one.band.len() > 1 {
-                chart.draw_series([Polygon::new(outline, colour(index).mix(0.12))])?;
+                chart.draw_series([Polygon::new(outline, colours.get(&one.of).mix(0.12))])?;
             } else {
-                let stroke = colour(index).mix(0.35).stroke_width(3);
+                let stroke = colours.get(&one.of).mix(0.35).stroke_width(3);
                 chart.draw_series([PathElement::new(outline, stroke)])?;
             }
         }
-        for (index, one) in self.series.iter().enumerate() {
+        for one in &self.series {
             let joined = one.points.iter().filter(|point| !point.apart);
             let line = joined.map(|point| at(point.x, point.y));
-            let stroke = colour(index).stroke_width(width(index));
+            let stroke = colours.get(&one.of).stroke_width(STROKE);
             chart.draw_series(LineSeries::new(line, stroke))?;
         }
         // Marks are as large on the picture whatever the axes.
         let (left, top) = plot.get_base_pixel();
-        for (index, one) in self.series.iter().enumerate() {
+        for one in &self.series {
             for point in &one.points {
                 let (x, y) = chart.plotting_area().map_coordinate(&at(point.x, point.y));
                 let place = (x - left, y - top);
-                draw_mark(plot, place, point.mark, point.hollow, colour(index))?;
+                draw_mark(plot, place, point.mark, point.hollow, colours.get(&one.of))?;
             }
         }
         Ok(())
     }
 
     /// The legend stands beside the plot, where it hides no line.
-    fn draw_legend(&self, area: &Area<'_>) -> Drawn {
+    fn draw_legend(&self, area: &Area<'_>, colours: &Colours) -> Drawn {
         let names = i32::try_from(LEGEND_NAMES)?;
         let mut y = LEGEND_TOP;
         let text = |y: i32, x: i32, size: i32, text: &str| {
             let font = ("sans-serif", size).into_font();
             area.draw(&Text::new(text.to_owned(), (x, y - 6), font))
         };
-        for (index, one) in self.series.iter().enumerate() {
-            let stroke = colour(index).stroke_width(width(index) + 1);
+        for one in &self.series {
+            let colour = colours.get(&one.of);
+            let stroke = colour.stroke_width(STROKE + 1);
             area.draw(&PathElement::new([(4, y), (28, y)], stroke))?;
+            if let Some(mark) = one.mark() {
+                draw_mark(area, (16, y), mark, false, colour)?;
+            }
             text(y, names, 13, &one.name)?;
             y += LEGEND_LINE;
         }
@@ -266,15 +289,6 @@ impl Figure<'_> {
         let width = (LEGEND_NAMES + LETTER * beside).max(LETTER * remarks);
         (width + 14).clamp(LEGEND, 4 * LEGEND)
     }
-}
-
-fn colour(index: usize) -> RGBColor {
-    COLOURS[index % COLOURS.len()]
-}
-
-/// Lines beyond the number of colours are thinner, to tell them apart.
-fn width(index: usize) -> u32 {
-    if index < COLOURS.len() { 2 } else { 1 }
 }
 
 fn draw_mark(

@@ -4,6 +4,7 @@
 mod app;
 mod bench;
 mod chart;
+mod command_line;
 mod commands;
 mod embedded;
 mod estimates;

@@ -51,15 +51,24 @@ impl Talk {
         }
     }
 
+    /// Says that a part of long work is done, where no progress bar says how it
+    /// goes.
+    pub(crate) fn finished(self, text: &str) {
+        if !self.quiet && !io::stderr().is_terminal() {
+            say(NOTE, "measured", text);
+        }
+    }
+
     /// Says how many lines of a file were skipped, and why.
     pub(crate) fn skipped(self, problems: &Problems) {
         if self.quiet || problems.is_empty() {
             return;
         }
-        let lines = match problems.total() {
-            1 => "1 bad line was skipped".to_owned(),
-            total => format!("{total} bad lines were skipped"),
-        };
+        let lines = format!(
+            "{} {} skipped",
+            counted(problems.total(), "bad line"),
+            if problems.total() == 1 { "was" } else { "were" }
+        );
         let mut text = format!("{}: {lines}", problems.source());
         for problem in problems.shown().iter().take(SKIPPED_SHOWN) {
             text.push_str(&format!("\n  {}:{problem}", problems.source()));

@@ -9,6 +9,16 @@ use thiserror::Error;
 
 use crate::match_kind::MatchKind;
 
+/// `1 rule`, `2 rules`, `2 matches`.
+fn counted(count: &dyn fmt::Display, noun: &str) -> String {
+    let count = count.to_string();
+    match noun {
+        _ if count == "1" => format!("1 {noun}"),
+        _ if noun.ends_with("ch") => format!("{count} {noun}es"),
+        _ => format!("{count} {noun}s"),
+    }
+}
+
 /// A list of fields is no schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -67,7 +77,7 @@ pub enum SchemaError {
         limit: u32,
     },
     /// A way to write values does not go with the width.
-    #[error("field `{field}` is {width} bits wide and cannot be written as {format}")]
+    #[error("field `{field}` is {} wide and cannot be written as {format}", counted(.width, "bit"))]
     BadFormat {
         /// The field.
         field: String,
@@ -91,7 +101,7 @@ pub enum SchemaError {
 #[non_exhaustive]
 pub enum RuleError {
     /// Not one match for each field.
-    #[error("{found} matches for a schema of {expected} fields")]
+    #[error("{} for a schema of {}", counted(.found, "match"), counted(.expected, "field"))]
     WrongFieldCount {
         /// How many matches there are.
         found: usize,
@@ -99,7 +109,7 @@ pub enum RuleError {
         expected: usize,
     },
     /// A number does not fit its field.
-    #[error("{field}: {value} does not fit in {width} bits")]
+    #[error("{field}: {value} does not fit in {}", counted(.width, "bit"))]
     ValueTooLarge {
         /// The field.
         field: String,
@@ -109,7 +119,7 @@ pub enum RuleError {
         width: u32,
     },
     /// A prefix is longer than its field.
-    #[error("{field}: prefix length /{length} is longer than the field's {width} bits")]
+    #[error("{field}: prefix length /{length} is longer than the field's {}", counted(.width, "bit"))]
     PrefixTooLong {
         /// The field.
         field: String,
@@ -198,7 +208,7 @@ pub enum RuleError {
 #[non_exhaustive]
 pub enum HeaderError {
     /// Not one value for each field.
-    #[error("{found} values for a schema of {expected} fields")]
+    #[error("{} for a schema of {}", counted(.found, "value"), counted(.expected, "field"))]
     WrongFieldCount {
         /// How many values there are.
         found: usize,
@@ -206,7 +216,7 @@ pub enum HeaderError {
         expected: usize,
     },
     /// A number does not fit its field.
-    #[error("{field}: {value} does not fit in {width} bits")]
+    #[error("{field}: {value} does not fit in {}", counted(.width, "bit"))]
     ValueTooLarge {
         /// The field.
         field: String,
@@ -248,7 +258,7 @@ pub enum BuildError {
         reason: String,
     },
     /// More rules than the caller allows.
-    #[error("{found} rules; the limit is {limit}")]
+    #[error("{}; the limit is {limit}", counted(.found, "rule"))]
     TooManyRules {
         /// How many there are.
         found: usize,
@@ -619,7 +629,7 @@ pub enum UpdateError {
         error: PartError,
     },
     /// More rules than the caller allows.
-    #[error("change {change}: {found} rules; the limit is {limit}")]
+    #[error("change {change}: {}; the limit is {limit}", counted(.found, "rule"))]
     TooManyRules {
         /// The change's position in the transaction, from 0.
         change: usize,

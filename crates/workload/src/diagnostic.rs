@@ -109,6 +109,7 @@ pub struct Problems {
     source: String,
     shown: Vec<Problem>,
     total: usize,
+    good: usize,
 }
 
 impl Problems {
@@ -119,6 +120,7 @@ impl Problems {
             source: source.to_owned(),
             shown: Vec::new(),
             total: 0,
+            good: 0,
         }
     }
 
@@ -154,6 +156,21 @@ impl Problems {
         self.total == 0
     }
 
+    /// Says how many lines of the file are good, where they can be loaded
+    /// without the bad ones.
+    #[must_use]
+    pub fn beside(mut self, good: usize) -> Problems {
+        self.good = good;
+        self
+    }
+
+    /// Whether [`ReadOptions::skip_bad`] would load something: the reader can
+    /// leave bad lines out, and some lines are good.
+    #[must_use]
+    pub fn can_be_skipped(&self) -> bool {
+        self.good > 0
+    }
+
     /// Ends reading: the value with the problems that were skipped, or, unless
     /// bad lines may be skipped, the problems as an error.
     ///
@@ -184,9 +201,14 @@ impl fmt::Display for Problems {
         if self.total > self.shown.len() {
             write!(
                 f,
-                "\n{}: {} more problems",
+                "\n{}: {} more {}",
                 self.source,
-                self.total - self.shown.len()
+                self.total - self.shown.len(),
+                if self.total - self.shown.len() == 1 {
+                    "problem"
+                } else {
+                    "problems"
+                }
             )?;
         }
         Ok(())
@@ -203,6 +225,15 @@ pub struct Loaded<T> {
     /// What was read but lost some of its meaning, one sentence each: columns
     /// or attributes that the rules here have no place for.
     pub notes: Vec<String>,
+}
+
+/// `1 rule`, `2 rules`, of a noun in the plural.
+fn counted(count: &dyn fmt::Display, nouns: &str) -> String {
+    let count = count.to_string();
+    match nouns.strip_suffix('s') {
+        Some(noun) if count == "1" => format!("1 {noun}"),
+        _ => format!("{count} {nouns}"),
+    }
 }
 
 /// A file cannot be read.
@@ -231,7 +262,10 @@ pub enum ReadError {
         expected: String,
     },
     /// More rules or headers than the caller allows. Nothing was loaded.
-    #[error("{file}:{line}: more than {limit} {what}; raise the limit or split the file")]
+    #[error(
+        "{file}:{line}: more than {}; raise the limit or split the file",
+        counted(.limit, .what)
+    )]
     Limit {
         /// The file.
         file: String,

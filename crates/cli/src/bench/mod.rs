@@ -20,6 +20,7 @@ mod mixed;
 mod peer;
 mod relearn;
 mod report;
+mod run;
 mod updates;
 mod verify;
 mod versus;
@@ -29,8 +30,9 @@ pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
 pub(crate) use mixed::{MixedPlan, MixedRow, Pair, Rate, Wish, measure_mixed};
 pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
 pub(crate) use peer::PeerSpec;
-pub(crate) use relearn::{RelearnPlan, measure as measure_relearning};
+pub(crate) use relearn::{RelearnPlan, RelearnResults, measure as measure_relearning};
 pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
+pub(crate) use run::{Finished, Run};
 
 use contestant::{Engine, Lane, Shown, judge};
 use peer::{Origin, Peer};

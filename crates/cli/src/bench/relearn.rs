@@ -28,8 +28,8 @@ use crate::failure::Failure;
 
 mod report;
 
-pub(crate) use report::RelearnResults;
-use report::{RelearnRow, Updates};
+use report::Updates;
+pub(crate) use report::{RelearnResults, RelearnRow};
 
 /// What to measure.
 pub(crate) struct RelearnPlan {
@@ -54,10 +54,11 @@ const LEAST_STAGE: usize = 100;
 /// is not waited for.
 const MOST_CHANGES: usize = 1 << 22;
 
-/// Measures everything.
+/// Measures everything; `finished` gets each row as soon as it is measured.
 pub(crate) fn measure(
     plan: &RelearnPlan,
     progress: &mut dyn Progress,
+    finished: &mut dyn FnMut(&RelearnRow) -> Result<(), Failure>,
 ) -> Result<RelearnResults, Failure> {
     let mut results = RelearnResults::default();
     for &size in &plan.sizes {
@@ -74,7 +75,10 @@ pub(crate) fn measure(
                     policy: &policy,
                     trace: &trace,
                 };
-                results.0.extend(bench.run(name, size, progress)?);
+                if let Some(row) = bench.run(name, size, progress)? {
+                    finished(&row)?;
+                    results.0.push(row);
+                }
             }
         }
     }

@@ -8,9 +8,11 @@ use super::contestant::Shown;
 use super::latency::{Quantiles, microseconds};
 use super::measure::Spread;
 use super::peer::{Origin, PeerSpec};
+use super::run::Finished;
 use super::{Subject, estimated, versus};
 use crate::estimates::EstimateRow;
 use crate::output::csv;
+use crate::output::style::counted;
 use crate::output::table::{Side, Table};
 
 /// One engine on one rule set.
@@ -135,6 +137,21 @@ impl Row {
         match self {
             Row::Measured(_) => None,
             Row::Failed(failed) => Some(failed),
+        }
+    }
+}
+
+impl Finished for Row {
+    fn summary(&self) -> String {
+        match self {
+            Row::Measured(row) => format!(
+                "{}, {}: {:.2} million headers/s in batches, {}",
+                row.set,
+                row.engine,
+                row.batch_headers_per_second.median / 1e6,
+                counted(row.wrong, "wrong answer")
+            ),
+            Row::Failed(row) => format!("{}, {}: fails: {}", row.set, row.engine, row.failed),
         }
     }
 }

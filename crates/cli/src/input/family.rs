@@ -50,6 +50,29 @@ impl FamilyName {
     }
 }
 
+/// The rule sets of a family, by name: one for each profile, but one alone for
+/// headers that profiles say nothing about.
+///
+/// # Errors
+/// [`Failure`] when there is no such profile.
+pub(crate) fn named_sets(
+    family: FamilyName,
+    profiles: &[&str],
+) -> Result<Vec<(String, Family)>, Failure> {
+    let sets = profiles.iter().map(|&name| {
+        let made_from = family.with(profile(name)?, 0.5);
+        Ok((name.to_owned(), made_from))
+    });
+    let mut sets: Vec<(String, Family)> = sets.collect::<Result<_, Failure>>()?;
+    if family == FamilyName::Openflow15 {
+        sets.truncate(1);
+        if let Some((name, _)) = sets.first_mut() {
+            family.name().clone_into(name);
+        }
+    }
+    Ok(sets)
+}
+
 /// The built-in profile of that name, or the one in that TOML file.
 pub(crate) fn profile(name: &str) -> Result<Arc<Profile>, Failure> {
     if let Some(profile) = Profile::built_in(name) {

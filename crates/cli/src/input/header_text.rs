@@ -7,6 +7,7 @@ use classyard::{Field, FieldId, Policy, Schema, ValueFormat};
 
 use super::did_you_mean;
 use crate::failure::Failure;
+use crate::output::style::counted;
 
 /// A header of one part of a policy.
 pub(crate) struct Header {
@@ -95,9 +96,9 @@ fn parse_value(schema: &Schema, id: FieldId, text: &str) -> Result<u128, Failure
     })?;
     if value > field.max_value() {
         return Err(Failure::usage(format!(
-            "{}: {text} does not fit in {} bits",
+            "{}: {text} does not fit in {}",
             field.name(),
-            field.width()
+            counted(field.width(), "bit")
         )));
     }
     Ok(value)

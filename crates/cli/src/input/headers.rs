@@ -109,6 +109,14 @@ impl HeadersArgs {
         self.capture.is_none() && self.trace.is_none()
     }
 
+    /// The files, by what they are called in messages.
+    pub(crate) fn files(&self) -> [(&'static str, Option<&Path>); 2] {
+        [
+            ("capture", self.capture.as_deref()),
+            ("trace", self.trace.as_deref()),
+        ]
+    }
+
     /// Reads the headers for a policy into memory; those of the embedded example
     /// if there is no file. `reading` is how the rules were read.
     pub(crate) fn load(

@@ -12,6 +12,7 @@ use classyard_workload::limits::FileLimit;
 use crate::registry;
 
 pub(crate) mod family;
+pub(crate) mod files;
 pub(crate) mod header_text;
 pub(crate) mod headers;
 pub(crate) mod limits;

@@ -6,21 +6,40 @@ use std::io::{self, Write};
 /// Writes rows.
 pub(crate) struct Writer<'a> {
     out: &'a mut dyn Write,
+    /// Columns that every row ends with, and whether the heading is written.
+    columns: Vec<(&'static str, String)>,
+    begun: bool,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
     /// Rows go to `out`.
-    pub(crate) fn new(out: &mut dyn Write) -> Writer<'_> {
-        Writer { out }
+    pub(crate) fn new(out: &'a mut dyn Write) -> Writer<'a> {
+        Writer {
+            out,
+            columns: Vec::new(),
+            begun: false,
+        }
+    }
+
+    /// Every row ends with these: names in the first row, the heading, and
+    /// values in all others.
+    pub(crate) fn with_columns(mut self, columns: Vec<(&'static str, String)>) -> Self {
+        self.columns = columns;
+        self
     }
 
     /// Writes one row.
     pub(crate) fn row(&mut self, cells: &[&dyn Display]) -> io::Result<()> {
-        for (index, cell) in cells.iter().enumerate() {
+        let begun = std::mem::replace(&mut self.begun, true);
+        let more = self.columns.iter().map(|(name, value)| match begun {
+            true => value.clone(),
+            false => (*name).to_owned(),
+        });
+        let cells = cells.iter().map(ToString::to_string).chain(more);
+        for (index, cell) in cells.enumerate() {
             if index > 0 {
                 self.out.write_all(b",")?;
             }
-            let cell = cell.to_string();
             if cell.contains(['"', ',', '\n', '\r']) {
                 write!(self.out, "\"{}\"", cell.replace('"', "\"\""))?;
             } else {
@@ -47,5 +66,16 @@ mod tests {
             .row(&[&1, &"a b", &"a,b", &"say \"x\""])
             .unwrap();
         assert_eq!(out, b"1,a b,\"a,b\",\"say \"\"x\"\"\"\n");
+    }
+
+    #[test]
+    fn rows_may_all_end_with_the_same() {
+        let mut out = Vec::new();
+        let columns = vec![("seed", "7".to_owned()), ("command", "a, b".to_owned())];
+        let mut writer = Writer::new(&mut out).with_columns(columns);
+        writer.row(&[&"rules"]).unwrap();
+        writer.row(&[&1]).unwrap();
+        writer.row(&[&2]).unwrap();
+        assert_eq!(out, b"rules,seed,command\n1,7,\"a, b\"\n2,7,\"a, b\"\n");
     }
 }

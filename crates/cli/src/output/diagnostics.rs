@@ -25,11 +25,11 @@ pub(crate) fn render(problems: &Problems) -> String {
         problems.source(),
         counted(problems.total(), "bad line")
     );
-    let help = "use --skip-bad to leave the bad lines out and keep the good ones";
-    let end = [
-        Group::with_title(Level::ERROR.primary_title(title)),
-        Group::with_title(Level::HELP.secondary_title(help)),
-    ];
+    let mut end = vec![Group::with_title(Level::ERROR.primary_title(title))];
+    if problems.can_be_skipped() {
+        let help = "use --skip-bad to leave the bad lines out and keep the good ones";
+        end.push(Group::with_title(Level::HELP.secondary_title(help)));
+    }
     text.push_str(&renderer.render(&end));
     text.push('\n');
     text

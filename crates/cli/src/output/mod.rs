@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -79,10 +80,31 @@ pub(crate) fn raw_stdout() -> impl Write {
     BufWriter::with_capacity(1 << 16, io::stdout().lock())
 }
 
-/// Whether people read standard output.
+/// Whether the report goes elsewhere than to standard output.
+static ELSEWHERE: AtomicBool = AtomicBool::new(false);
+
+/// Whether people read the report on a terminal.
 pub(crate) fn to_people() -> bool {
     use std::io::IsTerminal as _;
-    io::stdout().is_terminal()
+    io::stdout().is_terminal() && !ELSEWHERE.load(Ordering::Relaxed)
+}
+
+/// From now on the report goes to a file, so that no terminal limits its width.
+pub(crate) fn leave_terminal() {
+    ELSEWHERE.store(true, Ordering::Relaxed);
+}
+
+/// The columns of a terminal that does not know how many it has.
+const USUAL_WIDTH: u16 = 80;
+
+/// The columns of the terminal that shows standard output; `None` where it goes
+/// elsewhere.
+pub(crate) fn width() -> Option<u16> {
+    let known = |columns: u16| if columns == 0 { USUAL_WIDTH } else { columns };
+    to_people().then(|| {
+        let size = rustix::termios::tcgetwinsize(io::stdout());
+        known(size.map_or(0, |size| size.ws_col))
+    })
 }
 
 /// Prints an iterator's items with something between them.

@@ -76,11 +76,17 @@ pub(crate) fn percent(share: f64) -> String {
     }
 }
 
-/// Items with commas between them, in lines of at most [`LINE`] characters as
-/// far as the items allow.
+/// Items with commas between them, in lines that fit on the terminal behind
+/// their label, of at most [`LINE`] characters as far as the items allow.
 pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
+    let room = super::width().map_or(LINE, |width| usize::from(width).saturating_sub(LABEL));
+    listed_within(items, room.clamp(SHORT_LINE, LINE))
+}
+
+/// The same in lines of at most `line` characters.
+fn listed_within(items: impl IntoIterator<Item = String>, line: usize) -> String {
     let mut text = String::new();
-    let mut room = LINE;
+    let mut room = line;
     for item in items {
         let width = item.chars().count() + 2;
         if text.is_empty() {
@@ -88,7 +94,7 @@ pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
             text.push_str(", ");
         } else {
             text.push_str(",\n");
-            room = LINE;
+            room = line;
         }
         text.push_str(&item);
         room = room.saturating_sub(width);
@@ -96,9 +102,12 @@ pub(crate) fn listed(items: impl IntoIterator<Item = String>) -> String {
     text
 }
 
-/// The length of a line of a list, so that it fits on most terminals behind
-/// its label.
+/// The longest line of a list, and the shortest that one is broken to.
 const LINE: usize = 84;
+const SHORT_LINE: usize = 20;
+
+/// The room of a label in front of a list, and of a comma behind it.
+const LABEL: usize = 13;
 
 /// A bar of `width` characters, filled to `share` in eighths.
 pub(crate) fn bar(share: f64, width: u32) -> String {
@@ -184,13 +193,15 @@ mod tests {
 
     #[test]
     fn long_lists_are_broken_between_items() {
-        let text = listed((0..40).map(|number| format!("number {number}")));
-        assert!(text.lines().count() > 3);
-        assert!(
-            text.lines().all(|line| line.chars().count() <= LINE + 1),
-            "{text}"
-        );
-        assert_eq!(text.replace('\n', " ").split(", ").count(), 40);
+        for line in [SHORT_LINE, LINE] {
+            let text = listed_within((0..40).map(|number| format!("number {number}")), line);
+            assert!(text.lines().count() > 3);
+            assert!(
+                text.lines().all(|found| found.chars().count() <= line + 1),
+                "{text}"
+            );
+            assert_eq!(text.replace('\n', " ").split(", ").count(), 40);
+        }
     }
 
     #[test]

@@ -4,65 +4,154 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use comfy_table::presets::NOTHING;
-use comfy_table::{Cell, CellAlignment, ContentArrangement, LineStyle};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Width};
 
 use super::style::{BOLD, DIM, paint};
 
 /// A table under construction: light lines, room to breathe.
 pub(crate) struct Table {
-    table: comfy_table::Table,
+    columns: Vec<(String, Side)>,
+    rows: Vec<Vec<String>>,
 }
 
-/// On which side of its column a cell stands.
+/// What a column holds: its side, and what becomes of it on a narrow terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// For words.
+    /// Words, on the left.
     Left,
-    /// For numbers.
+    /// Numbers, on the right.
     Right,
+    /// Bars that show what a number beside them says, on the left. Left out
+    /// where the table would be too wide with them.
+    Bar,
 }
+
+/// Words of at most so many letters stay whole in columns of words: the first
+/// of these for which the table fits, else the last.
+const WHOLE_WORDS: [usize; 4] = [24, 16, 12, 8];
+
+/// Cells of at most so many letters stay whole in columns of numbers; longer
+/// ones may be broken between words.
+const WHOLE_NUMBER: usize = 12;
 
 impl Table {
     /// A table with these columns.
     pub(crate) fn new(columns: &[(&str, Side)]) -> Table {
-        let mut table = comfy_table::Table::new();
-        let style = NOTHING.header_separator(LineStyle::none().fill('─'));
-        table.load_style(style);
-        table.set_content_arrangement(if super::to_people() {
-            ContentArrangement::Dynamic
-        } else {
-            ContentArrangement::Disabled
-        });
-        table.set_header(columns.iter().map(|(name, _)| Cell::new(paint(BOLD, name))));
-        for (index, (_, side)) in columns.iter().enumerate() {
-            let column = table
-                .column_mut(index)
-                .expect("the heading made the columns");
-            column.set_cell_alignment(match side {
-                Side::Left => CellAlignment::Left,
-                Side::Right => CellAlignment::Right,
-            });
+        let columns = columns.iter().map(|&(name, side)| (name.to_owned(), side));
+        Table {
+            columns: columns.collect(),
+            rows: Vec::new(),
         }
-        Table { table }
     }
 
-    /// Appends a row.
+    /// Appends a row: a cell for each column.
     pub(crate) fn row(&mut self, cells: Vec<String>) {
-        self.table.add_row(cells);
+        self.rows.push(cells);
     }
 
     /// Whether there is no row.
     pub(crate) fn is_empty(&self) -> bool {
-        self.table.row_count() == 0
+        self.rows.is_empty()
     }
 
-    /// Writes the table.
+    /// Writes the table, as wide as the terminal allows.
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        for line in self.table.lines() {
-            writeln!(out, "{}", line.trim_end())?;
+        for line in self.lines(super::width()) {
+            writeln!(out, "{line}")?;
         }
         Ok(())
     }
+
+    /// The lines of the table. With a `width`, bars are left out, then cells
+    /// broken between words, then long words, as far as needed; a table that
+    /// needs more room even so is wider.
+    fn lines(&self, width: Option<u16>) -> Vec<String> {
+        let whole = self.arranged(true, None);
+        let natural = whole.column_max_content_widths().into_iter();
+        let natural: usize = natural.map(|width| usize::from(width) + PADDING).sum();
+        let table = match width {
+            Some(width) if natural > usize::from(width) => self.arranged(false, Some(width)),
+            _ => whole,
+        };
+        let lines = table.lines();
+        lines.map(|line| line.trim_end().to_owned()).collect()
+    }
+
+    /// The table of a width, with or without its bars.
+    fn arranged(&self, bars: bool, width: Option<u16>) -> comfy_table::Table {
+        let columns = || {
+            let columns = self.columns.iter().enumerate();
+            columns.filter(move |(_, (_, side))| bars || *side != Side::Bar)
+        };
+        let mut table = comfy_table::Table::new();
+        let style = NOTHING.header_separator(LineStyle::none().fill('─'));
+        table.load_style(style);
+        table.set_content_arrangement(match width {
+            Some(_) => ContentArrangement::Dynamic,
+            None => ContentArrangement::Disabled,
+        });
+        if let Some(width) = width {
+            table.set_width(width);
+        }
+        table.set_header(columns().map(|(_, (name, _))| Cell::new(paint(BOLD, name))));
+        for row in &self.rows {
+            table.add_row(columns().map(|(at, _)| row.get(at).map_or("", String::as_str)));
+        }
+        let least = |whole: usize| -> Vec<usize> {
+            let widths = columns().map(|(at, _)| self.least_width(at, whole));
+            widths.collect()
+        };
+        let fits = |whole: &usize| {
+            let all: usize = least(*whole).iter().sum();
+            width.is_none_or(|width| all <= usize::from(width))
+        };
+        let whole = WHOLE_WORDS.into_iter().find(fits);
+        let least = least(whole.unwrap_or(WHOLE_WORDS[WHOLE_WORDS.len() - 1]));
+        for (place, ((_, (_, side)), word)) in columns().zip(least).enumerate() {
+            let column = table
+                .column_mut(place)
+                .expect("the heading made the columns");
+            column.set_cell_alignment(match side {
+                Side::Left | Side::Bar => CellAlignment::Left,
+                Side::Right => CellAlignment::Right,
+            });
+            let word = u16::try_from(word).unwrap_or(u16::MAX);
+            column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(word)));
+        }
+        table
+    }
+
+    /// The least width of a column in which words of `whole` letters stay
+    /// whole, and numbers do.
+    fn least_width(&self, at: usize, whole: usize) -> usize {
+        let (name, side) = &self.columns[at];
+        let cells = self.rows.iter().filter_map(|row| row.get(at));
+        let widths = cells.map(|cell| match side {
+            Side::Left | Side::Bar => longest_word(cell).min(whole),
+            Side::Right => match letters(cell) {
+                all if all <= WHOLE_NUMBER => all,
+                _ => longest_word(cell),
+            },
+        });
+        let heading = longest_word(name).min(whole);
+        widths.fold(heading, usize::max) + PADDING
+    }
+}
+
+/// The spaces around a cell.
+const PADDING: usize = 2;
+
+/// The letters of a cell, spaces included.
+fn letters(cell: &str) -> usize {
+    let plain = anstream::adapter::strip_str(cell).to_string();
+    plain.chars().count()
+}
+
+/// The letters of a cell's longest word.
+fn longest_word(cell: &str) -> usize {
+    let plain = anstream::adapter::strip_str(cell).to_string();
+    let words = plain.split_whitespace();
+    words.map(|word| word.chars().count()).max().unwrap_or(0)
 }
 
 /// The column in which a fact's text begins.
@@ -94,4 +183,68 @@ pub(crate) fn fact(out: &mut dyn Write, label: &str, text: impl Display) -> io::
 /// Writes a remark that completes the picture.
 pub(crate) fn remark(out: &mut dyn Write, text: &str) -> io::Result<()> {
     writeln!(out, " {}", paint(DIM, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hits() -> Table {
+        let mut table = Table::new(&[
+            ("rule", Side::Right),
+            ("match", Side::Left),
+            ("share", Side::Right),
+            ("", Side::Bar),
+        ]);
+        for rule in 0..3 {
+            table.row(vec![
+                rule.to_string(),
+                paint(DIM, "src=10.0.0.0/8 dst=192.168.10.0/24 dport=80 proto=tcp"),
+                "38.2 %".to_owned(),
+                "█".repeat(14),
+            ]);
+        }
+        table
+    }
+
+    fn widest(lines: &[String]) -> usize {
+        let plain = lines
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string());
+        plain.map(|line| line.chars().count()).max().unwrap_or(0)
+    }
+
+    #[test]
+    fn a_narrow_table_loses_its_bars_before_cells_are_broken() {
+        let table = hits();
+        let lines = |width| table.lines(width);
+        assert_eq!(lines(None), lines(Some(200)));
+        let wide = lines(None);
+        assert!(wide.iter().any(|line| line.contains('█')));
+        assert_eq!(wide.len(), 5);
+        // Room for all but the bars: no cell is broken.
+        let width = u16::try_from(widest(&wide) - 5).unwrap();
+        let without = lines(Some(width));
+        assert!(!without.iter().any(|line| line.contains('█')));
+        assert_eq!(without.len(), 5, "{without:#?}");
+        assert!(widest(&without) <= usize::from(width));
+    }
+
+    #[test]
+    fn words_stay_whole_as_long_as_there_is_room() {
+        for width in [0, 1, 10, 30, 40, 60] {
+            let lines = hits().lines(Some(width)).join("\n");
+            for word in ["src=10.0", "share", "rule", "38.2 %"] {
+                assert!(lines.contains(word), "{width}: no {word} in\n{lines}");
+            }
+            let whole = lines.contains("dst=192.168.10.0/24");
+            assert_eq!(whole, width >= 40, "{width}:\n{lines}");
+            if width >= 40 {
+                assert!(
+                    widest(&hits().lines(Some(width))) <= usize::from(width),
+                    "{lines}"
+                );
+            }
+        }
+    }
 }

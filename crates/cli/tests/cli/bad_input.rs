@@ -163,3 +163,55 @@ fn bad_usage_suggests_what_was_meant() {
     run("classify --repeat 0").exits(2);
     run("").exits(2).complains("Usage");
 }
+
+#[test]
+fn skipping_is_suggested_only_where_it_loads_something() {
+    let folder = Folder::new();
+    let rules = folder.file("rules", RULES);
+    let suggested = |arguments: String, yes: bool| {
+        let refused = run(&arguments).exits(2);
+        let said = refused.stderr.contains("--skip-bad");
+        assert_eq!(said, yes, "{arguments}:\n{}", refused.stderr);
+        if yes {
+            run(&format!("{arguments} --skip-bad")).exits(0);
+        }
+    };
+    let mixed = folder.file("mixed", BAD);
+    let flows = folder.file(
+        "flows",
+        "tcp,tp_dst=80 actions=drop\ntcp,tp_dst=x actions=drop\n",
+    );
+    let lines = "@10.0.0.0/8\t0.0.0.0/0\t0 : 65535\t0 : 65535\t0x06/0xFF\n";
+    let filters = folder.file("filters", format!("{lines}{lines}@10.0.0.0/99\tx\n"));
+    let headers = folder.file("headers", "1 2 3 80 6\n1 2 3 80 600\n");
+    for good in [&mixed, &flows, &filters] {
+        suggested(format!("inspect {good}"), true);
+        suggested(format!("convert {good} - --to rules"), true);
+    }
+    suggested(format!("classify {rules} -t {headers} --winners -"), true);
+    // No line is good.
+    let all_bad = folder.file("all-bad", "schema ipv4-5tuple\nallow sprt=80\n");
+    let no_header = folder.file("no-header", "1 2 3 80 600\n");
+    suggested(format!("inspect {all_bad}"), false);
+    suggested(format!("classify {rules} -t {no_header}"), false);
+    // Nothing in these is a line that could be left out.
+    let schema = folder.file(
+        "own.toml",
+        "name = \"own\"\n[[field]]\nname = \"a\"\nwidth = 900\n",
+    );
+    let broken = folder.file("broken.toml", "name = ");
+    let binary = folder.file("binary", b"allow dport=80\n\xff\xfe\x00");
+    let no_schema = folder.file("no-schema", "schema nothing\nallow dport=80\n");
+    let own = folder.file("own.rules", "schema \"own.toml\"\nallow a=7\n");
+    for bad in [&schema, &broken] {
+        suggested(format!("inspect {rules} --schema {bad}"), false);
+        suggested(format!("generate --schema {bad} -n 10"), false);
+    }
+    for bad in [&binary, &no_schema, &own] {
+        suggested(format!("inspect {bad}"), false);
+        suggested(format!("classify {rules} -t {binary}"), false);
+    }
+    suggested(format!("generate --profile {broken}"), false);
+    suggested(format!("classify {rules} -c {mixed}"), false);
+    suggested(format!("inspect {rules} --limit-rules 1"), false);
+}

@@ -297,3 +297,52 @@ fn a_cut_off_capture_gives_what_was_readable_and_a_warning() {
     let packets = run.json()["input"]["packets"]["count"].as_u64().unwrap();
     assert!((10..1988).contains(&packets), "{packets}");
 }
+
+/// A capture of these Ethernet frames.
+fn pcap(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 1] {
+        bytes.extend(word.to_le_bytes());
+    }
+    for frame in frames {
+        let length = u32::try_from(frame.len()).unwrap();
+        for word in [0, 0, length, length] {
+            bytes.extend(u32::to_le_bytes(word));
+        }
+        bytes.extend(frame);
+    }
+    bytes
+}
+
+#[test]
+fn frames_that_end_inside_a_vlan_tag_are_counted_as_such() {
+    let folder = Folder::new();
+    let rules = folder.file("rules", RULES);
+    let addresses = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    let mut frames = Vec::new();
+    for tags in [
+        &[[0x81, 0, 0, 5]][..],
+        &[[0x88, 0xa8, 0, 5], [0x81, 0, 0, 6]],
+        &[[0x91, 0, 0, 5], [0x81, 0, 0, 6], [0x81, 0, 0, 7]],
+    ] {
+        // Ends right after the last tag's own EtherType, and inside the tag.
+        for cut in [0, 1, 2, 3] {
+            let mut frame: Vec<u8> = addresses.to_vec();
+            frame.extend(tags.iter().flatten());
+            frame.extend([0x08, 0x00]);
+            frame.truncate(frame.len() - 4 + cut);
+            frames.push(frame);
+        }
+    }
+    let packets = folder.file("cut.pcap", pcap(&frames));
+    let arguments = format!("classify {rules} -c {packets} --repeat 1");
+    let report = run(&format!("{arguments} --format json")).exits(0).json();
+    let counters = report["input"]["packets"]["counters"].as_array().unwrap();
+    let count = |name: &str| {
+        let found = counters.iter().find(|counter| counter["name"] == name);
+        found.map_or(0, |counter| counter["packets"].as_u64().unwrap())
+    };
+    assert_eq!((count("packets"), count("truncated-vlan")), (12, 12));
+    assert_eq!(count("truncated-ethernet"), 0);
+    run(&arguments).exits(0).prints("odd: 12 truncated-vlan");
+}

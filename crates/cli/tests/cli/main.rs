@@ -4,10 +4,12 @@
 
 mod bad_input;
 mod bench;
+mod bench_reports;
 mod check;
 mod classify;
 mod convert;
 mod explain;
+mod files;
 mod generate;
 mod hostile;
 mod inspect;
@@ -17,5 +19,7 @@ mod manners;
 mod mixed;
 mod plot;
 mod reports;
+mod reproduce;
 mod streaming;
 mod support;
+mod terminal;

@@ -1,6 +1,8 @@
 //! Data on standard output, talk on standard error, colours only for people.
 
-use crate::support::{program, run};
+use std::fs::File;
+
+use crate::support::{Folder, RULES, example, program, run, words};
 
 const COMMANDS: [&str; 12] = [
     "classify",
@@ -133,4 +135,145 @@ fn nothing_asks_for_input_that_it_does_not_read() {
     ] {
         run(command).exits(0).silent();
     }
+}
+
+/// A trace of one header, and rules of which there is one.
+const ONE_RULE: &str = "schema ipv4-5tuple\nallow dport=80\n";
+const ONE_HEADER: &str = "1 2 3 80 6\n";
+
+#[test]
+fn a_full_device_is_an_error_whatever_is_written() {
+    let folder = Folder::new();
+    let rules = folder.file("rules", RULES);
+    let mut commands: Vec<String> = COMMANDS
+        .iter()
+        .flat_map(|command| [format!("{command} --help"), format!("{command} -h")])
+        .collect();
+    commands.extend(
+        [
+            "--help",
+            "-h",
+            "--version",
+            "-V",
+            "generate trace --help",
+            "completions bash",
+            "engines",
+            "profiles",
+            "profiles --show acl1",
+            "profiles --format csv",
+            "generate --profile acl1 -n 10",
+            "generate --list-profiles",
+            "generate trace -n 10",
+            "classify --repeat 1",
+            "classify --winners -",
+            "explain",
+            "inspect --no-engines",
+            "reproduce tm19 --figures tables --sizes 20 --profiles acl1 --out OUT",
+            "bench --quick --sizes 20 --profiles acl1 --headers 50",
+            "bench --quick --sizes 20 --profiles acl1 --headers 50 --format ndjson",
+            "check --profiles acl1 --sizes 20 -n 20",
+        ]
+        .map(|command| command.replace("OUT", &folder.path("figures"))),
+    );
+    commands.push(format!("convert {rules} - --to ovs"));
+    for arguments in &commands {
+        let full = File::options().write(true).open("/dev/full");
+        let Ok(full) = full else {
+            eprintln!("skipped: there is no /dev/full");
+            return;
+        };
+        let output = program().args(words(arguments)).stdout(full).output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {said}");
+        assert!(
+            said.contains("error: standard output: "),
+            "{arguments}: {said}"
+        );
+    }
+}
+
+/// `1 rules` and the like in a text.
+fn disagreements(text: &str) -> Vec<String> {
+    const FINE: [&str; 6] = ["has", "is", "was", "matches", "this", "ns"];
+    let mut found = Vec::new();
+    for line in text.lines() {
+        for (at, _) in line.match_indices("1 ") {
+            let before = line[..at].chars().next_back();
+            if before.is_some_and(|c| c.is_alphanumeric() || ",.-:/=_".contains(c)) {
+                continue;
+            }
+            let rest = &line[at + 2..];
+            let letters = rest.chars().take_while(char::is_ascii_alphabetic).count();
+            let (word, after) = rest.split_at(letters);
+            let plural = word.len() > 1 && word.ends_with('s') && !word.ends_with("ss");
+            if plural && !FINE.contains(&word) && !after.starts_with(['-', '_']) {
+                found.push(format!("1 {word} in: {line}"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn one_of_something_is_said_in_the_singular() {
+    assert_eq!(disagreements("all 1 packets").len(), 1);
+    assert_eq!(disagreements("1 rule, 11 rules, 1 pass, 1 has"), [""; 0]);
+    let folder = Folder::new();
+    let (rules, trace) = (
+        folder.file("rules", ONE_RULE),
+        folder.file("trace", ONE_HEADER),
+    );
+    let two = folder.file("two", format!("{ONE_RULE}drop dport=80\n"));
+    let bad = folder.file("bad", format!("{ONE_RULE}allow sprt=1\n"));
+    folder.file(
+        "one.toml",
+        "name = \"one\"\n[[field]]\nname = \"a\"\nwidth = 1\nkind = \"prefix\"\n",
+    );
+    let bit = folder.file("bit", "schema \"one.toml\"\nallow a=1\n");
+    let wide = folder.file(
+        "wide",
+        "schema \"one.toml\"\nallow a=1\nallow a=2\nallow a=0/2\n",
+    );
+    let capture = folder.path("one.pcap");
+    run(&format!("convert {trace} {capture}")).exits(0);
+    let mut said = Vec::new();
+    for arguments in [
+        format!("classify {rules} -t {trace} --repeat 1"),
+        format!("classify {rules} -t {trace} --repeat 1 --top 0"),
+        format!("classify {rules} -c {capture} --repeat 1"),
+        format!("classify {two} -c {capture} --repeat 1 --top 1"),
+        format!("classify {bad} -t {trace} --skip-bad"),
+        format!("classify {bad} -t {trace}"),
+        format!("classify {rules} -c {}", example("office.pcap")),
+        format!("explain {rules} -t {trace}"),
+        format!("explain {two} -t {trace}"),
+        format!("explain {rules} -c {capture} --packet 2"),
+        format!("explain {rules} -t {trace} --line 2"),
+        format!("explain {bit} --header a=1"),
+        format!("explain {bit} --header a=2"),
+        format!("inspect {wide}"),
+        format!("inspect {rules}"),
+        format!("inspect {two}"),
+        format!("inspect {bit}"),
+        format!("inspect {two} --limit-rules 1"),
+        format!("inspect {rules} --against {two}"),
+        format!("check {rules} -t {trace} --updates 1"),
+        format!("check {two} -n 1"),
+        "check --schemas 1 --updates 1 -e linear".to_owned(),
+        "generate --profile acl1 -n 1".to_owned(),
+        format!("generate trace {rules} -n 1"),
+        format!("generate trace {rules} -n 1 --kind worst"),
+        format!("convert {capture} - --to trace --schema ipv6-5tuple"),
+        format!("convert {two} - --to ovs"),
+        format!("bench {rules} -t {trace} --quick"),
+        "bench --quick --profiles acl1 --sizes 1 --headers 1 --updates".to_owned(),
+        "bench --quick --profiles acl1 --sizes 1 --headers 1 --mixed 1".to_owned(),
+    ] {
+        let run = run(&arguments);
+        let text = format!("{}\n{}", run.stdout, run.stderr);
+        let found = disagreements(&text).into_iter();
+        said.extend(found.map(|text| format!("{arguments}: {text}")));
+    }
+    assert!(said.is_empty(), "{said:#?}");
 }

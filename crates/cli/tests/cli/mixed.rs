@@ -178,9 +178,9 @@ fn the_other_forms_say_the_same() {
     ] {
         assert!(columns.contains(&column), "{column} in {columns:?}");
     }
-    for line in &lines[1..] {
-        assert_eq!(line.split(',').count(), columns.len(), "{line}");
-        assert!(line.ends_with(",0"), "none is wrong: {line}");
+    let wrong = columns.iter().position(|&name| name == "wrong").unwrap();
+    for row in &csv.csv()[1..] {
+        assert_eq!(row[wrong], "0", "none is wrong: {row:?}");
     }
     assert!(lines[1].starts_with("acl1 100,tuplemerge,94,0,0,1,,,,,,,"));
     assert!(lines[2].starts_with("acl1 100,tuplemerge,94,max,,100,"));

@@ -164,3 +164,54 @@ fn what_cannot_be_drawn_is_explained() {
         .exits(2)
         .complains("did you mean");
 }
+
+/// The names of the legends with their colours, in order.
+fn legend(svg: &str) -> Vec<(String, String)> {
+    let lines = svg.split("<polyline ").skip(1);
+    let entries = lines.filter_map(|line| {
+        let (attributes, rest) = line.split_once("/>")?;
+        let is_legend =
+            attributes.contains("opacity=\"1\"") && attributes.contains("stroke-width=\"3\"");
+        let stroke = attributes.split("stroke=\"").nth(1)?.split('"').next()?;
+        let text = rest.split("<text").nth(1)?.split_once('>')?.1;
+        let name = text.split("</text>").next()?.trim();
+        is_legend.then(|| (name.to_owned(), stroke.to_owned()))
+    });
+    entries.collect()
+}
+
+#[test]
+fn an_engine_has_its_colour_whatever_stands_beside_it() {
+    let folder = Folder::new();
+    let out = folder.path("a.svg");
+    let mut engines = [
+        ("forest", ""),
+        ("tss", UPDATES),
+        ("tuplemerge", UPDATES),
+        ("rte_acl", PEER),
+        ("tss:ports=off", UPDATES),
+        ("of-mine", ""),
+    ];
+    let mut seen: Vec<(String, String)> = Vec::new();
+    for turn in 0..engines.len() {
+        engines.rotate_left(1);
+        // Fewer and fewer, so that names come to stand beside others.
+        let chosen = &engines[..engines.len() - turn];
+        let rows = chosen.iter().flat_map(|&(engine, more)| {
+            [1_000, 2_000].map(|rules| row("acl1", engine, rules, 1e7, more))
+        });
+        let results = folder.file("results", json(&rows.collect::<Vec<_>>()));
+        run(&format!("plot {results} -o {out}")).exits(0);
+        let found = legend(&folder.read("a.svg"));
+        assert!(found.len() >= chosen.len(), "{found:?}");
+        seen.extend(found);
+    }
+    seen.sort();
+    seen.dedup();
+    // One colour for each name, one name for each colour.
+    assert_eq!(seen.len(), engines.len(), "{seen:?}");
+    let mut colours: Vec<_> = seen.iter().map(|(_, colour)| colour).collect();
+    colours.sort();
+    colours.dedup();
+    assert_eq!(colours.len(), engines.len(), "{seen:?}");
+}

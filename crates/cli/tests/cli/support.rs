@@ -1,7 +1,7 @@
 //! Running the program, and files for it.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -64,6 +64,20 @@ impl Run {
         })
     }
 
+    /// Standard output as comma-separated values: the heading, then the rows,
+    /// all of the same number of cells.
+    #[track_caller]
+    pub(crate) fn csv(&self) -> Vec<Vec<String>> {
+        let mut reader = csv::ReaderBuilder::new()
+            .has_headers(false)
+            .from_reader(self.stdout.as_bytes());
+        let rows = reader.records().map(|row| {
+            let row = row.unwrap_or_else(|error| panic!("{error} in:\n{}", self.stdout));
+            row.iter().map(str::to_owned).collect()
+        });
+        rows.collect()
+    }
+
     /// The lines of standard output.
     pub(crate) fn lines(&self) -> Vec<&str> {
         self.stdout.lines().collect()
@@ -107,6 +121,47 @@ pub(crate) fn run_with(arguments: &[&str], input: &[u8]) -> Run {
         stdout: String::from_utf8(output.stdout).expect("output is text"),
         stderr: String::from_utf8(output.stderr).expect("messages are text"),
     }
+}
+
+/// Standard output of a run whose standard output is a terminal of that size,
+/// without colours. The run has to succeed.
+pub(crate) fn run_on_terminal(arguments: &str, columns: u16, rows: u16) -> String {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there is a terminal");
+    grantpt(&terminal).expect("it is ours");
+    unlockpt(&terminal).expect("it is ours");
+    let name = ptsname(&terminal, Vec::new()).expect("it has a name");
+    let name = name.into_string().expect("the name is text");
+    let mut program_side = fs::File::options();
+    let program_side = program_side.read(true).write(true).open(name);
+    let program_side = program_side.expect("the terminal can be opened");
+    let size = rustix::termios::Winsize {
+        ws_row: rows,
+        ws_col: columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    rustix::termios::tcsetwinsize(&program_side, size).expect("the size can be set");
+    let mut command = program();
+    command
+        .args(words(arguments))
+        .env("NO_COLOR", "1")
+        .env("TERM", "xterm")
+        .env_remove("COLUMNS")
+        .stdout(program_side)
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program starts");
+    // The command has the program's side of the terminal open as well.
+    drop(command);
+    let mut output = Vec::new();
+    // Reading ends with an error when the program has closed its side.
+    let _ = fs::File::from(terminal).read_to_end(&mut output);
+    assert!(
+        child.wait().expect("the program ends").success(),
+        "{arguments}"
+    );
+    let output = String::from_utf8(output).expect("output is text");
+    output.replace("\r\n", "\n")
 }
 
 /// Arguments that are parted by spaces.

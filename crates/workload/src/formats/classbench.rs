@@ -136,7 +136,7 @@ pub fn read(
         }
     }
 
-    let mut loaded = problems.finish(policy, options)?;
+    let mut loaded = problems.beside(policy.len()).finish(policy, options)?;
     if flagged > 0 {
         loaded.notes.push(format!(
             "{} TCP flags, which are no part of the five fields; the demand was dropped",

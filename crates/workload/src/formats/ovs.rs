@@ -206,7 +206,7 @@ pub fn read(
             }
         }
     }
-    let mut loaded = problems.finish(policy, options)?;
+    let mut loaded = problems.beside(policy.len()).finish(policy, options)?;
     loaded.notes = tables.notes(options.table);
     loaded.notes.extend(ignored.notes());
     Ok(loaded)

@@ -126,7 +126,9 @@ pub fn read(
             problems.push(fault.at(number, line));
         }
     }
-    problems.finish(reader.policy, options)
+    problems
+        .beside(reader.policy.len())
+        .finish(reader.policy, options)
 }
 
 fn says_something(line: &str) -> bool {

@@ -88,7 +88,9 @@ pub fn read_trace(
         }
     }
     let expected = expected.then_some(winners);
-    problems.finish(Trace { headers, expected }, options)
+    problems
+        .beside(headers.len())
+        .finish(Trace { headers, expected }, options)
 }
 
 /// Reads headers from a file; one that is gzip is unpacked.

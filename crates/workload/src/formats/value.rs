@@ -7,7 +7,7 @@ use classyard::schema::Field;
 use classyard::{FieldMatch, MatchKind, ValueFormat};
 
 use super::Fault;
-use super::text::{decimal, quoted};
+use super::text::{counted, decimal, quoted};
 
 /// Reads what a rule demands of a field.
 ///
@@ -59,7 +59,10 @@ pub(super) fn parse_length(text: &str, width: u32) -> Result<u32, Fault<'_>> {
         Some(length) if length <= width => Ok(length),
         Some(length) => Err(Fault::new(
             text,
-            format!("prefix length /{length} is longer than the field's {width} bits"),
+            format!(
+                "prefix length /{length} is longer than the field's {}",
+                counted(width as usize, "bit")
+            ),
             format!("a length of 0 to {width}"),
         )),
         None => Err(Fault::new(
@@ -94,8 +97,9 @@ pub(super) fn too_large<'t>(text: &'t str, field: &str, width: u32) -> Fault<'t>
     Fault::new(
         text,
         format!(
-            "{} does not fit in the {width} bits of `{field}`",
-            quoted(text)
+            "{} does not fit in the {} of `{field}`",
+            quoted(text),
+            counted(width as usize, "bit")
         ),
         format!("at most {largest}"),
     )

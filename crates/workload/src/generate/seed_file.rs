@@ -525,7 +525,8 @@ impl<'a> Reader<'a> {
             // There is nothing to go on with, whatever may be skipped.
             return Err(ReadError::Bad(self.problems));
         }
-        self.problems.finish(self.file, options)
+        // It has all that it takes, so its good lines will do.
+        self.problems.beside(1).finish(self.file, options)
     }
 
     /// Port classes that a protocol uses need prefix lengths and ports. True

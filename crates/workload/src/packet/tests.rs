@@ -407,6 +407,37 @@ fn malformed_headers_are_named() {
 }
 
 #[test]
+fn a_frame_that_ends_inside_a_tag_says_so_wherever_the_tag_is() {
+    let addresses = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    let snap = [0, 60, 0xaa, 0xaa, 3, 0, 0, 0];
+    let mut cooked = [0; 14];
+    cooked[3] = 1;
+    for (link, front) in [
+        (LinkType::Ethernet, addresses.to_vec()),
+        (LinkType::Ethernet, [&addresses[..], &snap].concat()),
+        (LinkType::LinuxCooked, cooked.to_vec()),
+    ] {
+        for tags in 1..=3 {
+            for kind in [vlan::CUSTOMER, vlan::SERVICE, vlan::OLD_SERVICE] {
+                let tag = [kind.to_be_bytes(), [0, 5]].concat().repeat(tags);
+                let whole = [front.clone(), tag, vec![8, 0]].concat();
+                for missing in 1..=4 {
+                    let cut = parse(&whole[..whole.len() - missing], link);
+                    let context = format!("{link}, {tags} of {kind:#x}, {missing} missing");
+                    let found: Vec<Anomaly> = cut.anomalies.iter().collect();
+                    assert_eq!(found, [Anomaly::TruncatedVlan], "{context}");
+                    assert_eq!(cut.kind, Kind::Unreadable, "{context}");
+                    assert_eq!(usize::from(cut.vlan_tags), tags - 1, "{context}");
+                }
+                let cut = parse(&whole, link);
+                let found: Vec<Anomaly> = cut.anomalies.iter().collect();
+                assert_eq!(found, [Anomaly::TruncatedIpv4], "{link}, {tags} tags");
+            }
+        }
+    }
+}
+
+#[test]
 fn stacks_of_tags_labels_and_extensions_are_bounded() {
     let tcp = || v4(Upper::Tcp(1, 2, 0));
     let tagged = |tags: u8| Stack {

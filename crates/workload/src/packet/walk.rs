@@ -132,16 +132,20 @@ fn on_loopback(p: &mut Parsed, frame: &[u8], link: LinkType) {
     }
 }
 
-fn on_ethertype(p: &mut Parsed, ethertype: u16, bytes: &[u8]) {
+/// Walks through VLAN tags: the EtherType after them and what follows it;
+/// `None` where there is nothing to go on with, which is noted.
+fn on_tags<'a>(p: &mut Parsed, ethertype: u16, bytes: &'a [u8]) -> Option<(u16, &'a [u8])> {
     let (mut ethertype, mut rest) = (ethertype, bytes);
     while vlan::is_tag(ethertype) {
         // Should the tag be cut off, its own EtherType is all that is known.
         p.eth_type = Some(ethertype);
         if p.vlan_tags == MAX_VLAN_TAGS {
-            return p.stop(Kind::Unreadable, Anomaly::TooManyVlanTags);
+            p.stop(Kind::Unreadable, Anomaly::TooManyVlanTags);
+            return None;
         }
         let Some((tag, after)) = Tag::split(rest) else {
-            return p.stop(Kind::Unreadable, Anomaly::TruncatedVlan);
+            p.stop(Kind::Unreadable, Anomaly::TruncatedVlan);
+            return None;
         };
         if p.vlan_tags == 0 {
             p.vlan_vid = tag.vid();
@@ -150,6 +154,13 @@ fn on_ethertype(p: &mut Parsed, ethertype: u16, bytes: &[u8]) {
         p.vlan_tags += 1;
         (ethertype, rest) = (tag.ethertype(), after);
     }
+    Some((ethertype, rest))
+}
+
+fn on_ethertype(p: &mut Parsed, ethertype: u16, bytes: &[u8]) {
+    let Some((ethertype, rest)) = on_tags(p, ethertype, bytes) else {
+        return;
+    };
     if ethertype < ethernet::LEAST {
         // The length of an IEEE 802.3 frame: what follows it is padding.
         return on_llc(p, rest.get(..usize::from(ethertype)).unwrap_or(rest));
@@ -164,6 +175,9 @@ fn on_llc(p: &mut Parsed, bytes: &[u8]) {
         None => p.stop(Kind::Llc, Anomaly::TruncatedLlc),
         Some(Llc::Other) => p.kind = Kind::Llc,
         Some(Llc::Snap(ethertype, rest)) => {
+            let Some((ethertype, rest)) = on_tags(p, ethertype, rest) else {
+                return;
+            };
             p.eth_type = Some(ethertype);
             on_network(p, ethertype, rest);
         }

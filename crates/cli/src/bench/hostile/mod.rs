@@ -22,7 +22,7 @@ use crate::failure::Failure;
 mod changes;
 mod report;
 
-pub(crate) use report::Results;
+pub(crate) use report::{HostileRow, Results};
 use report::{LookupRow, UpdateRow, Work};
 
 /// Kinds of headers.
@@ -98,18 +98,28 @@ struct Subject {
     policy: Policy,
 }
 
-/// Measures everything.
-pub(crate) fn measure(plan: &Plan, progress: &mut dyn Progress) -> Result<Results, Failure> {
+/// Measures everything; `finished` gets each row as soon as it is measured.
+pub(crate) fn measure(
+    plan: &Plan,
+    progress: &mut dyn Progress,
+    finished: &mut dyn FnMut(HostileRow<'_>) -> Result<(), Failure>,
+) -> Result<Results, Failure> {
     let usage = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
     let mut results = Results::default();
     for &size in &plan.sizes {
         for subject in subjects(plan, size, progress)? {
+            let before = results.lookups.len();
             lookups(plan, &subject, &mut results, progress)?;
+            // Friendly rules come first, so ratios are known by now.
+            results.compare();
+            for row in &results.lookups[before..] {
+                finished(HostileRow::Lookups(row))?;
+            }
             let list = shuffled(&subject.policy, plan);
             let name = subject.name.clone();
             for engine in &plan.engines {
                 let row = changes::measure(plan, engine, &list, progress)?;
-                results.updates.extend(row.map(|measured| UpdateRow {
+                let row = row.map(|measured| UpdateRow {
                     set: name.clone(),
                     list: "shuffled",
                     size,
@@ -117,7 +127,8 @@ pub(crate) fn measure(plan: &Plan, progress: &mut dyn Progress) -> Result<Result
                     friendly: subject.friendly,
                     measured,
                     ratios: None,
-                }));
+                });
+                results.push(row, finished)?;
             }
         }
         for kind in HostileUpdates::ALL {
@@ -125,7 +136,7 @@ pub(crate) fn measure(plan: &Plan, progress: &mut dyn Progress) -> Result<Result
             let list = list.map_err(|error| usage(&error))?;
             for engine in &plan.engines {
                 let row = changes::measure(plan, engine, &list, progress)?;
-                results.updates.extend(row.map(|measured| UpdateRow {
+                let row = row.map(|measured| UpdateRow {
                     set: "-".to_owned(),
                     list: kind.name(),
                     size,
@@ -133,11 +144,11 @@ pub(crate) fn measure(plan: &Plan, progress: &mut dyn Progress) -> Result<Result
                     friendly: false,
                     measured,
                     ratios: None,
-                }));
+                });
+                results.push(row, finished)?;
             }
         }
     }
-    results.compare();
     Ok(results)
 }
 

@@ -5,7 +5,10 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::super::report::geometric_mean;
+use super::super::run::Finished;
 use super::super::size_name;
+use crate::failure::Failure;
+use crate::output::style::counted;
 use crate::output::table::{Side, Table};
 use crate::output::{Report, csv};
 
@@ -114,6 +117,39 @@ pub(crate) struct UpdateRatios {
     pub(crate) bytes: f64,
 }
 
+/// A row that has been measured.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum HostileRow<'a> {
+    Lookups(&'a LookupRow),
+    Updates(&'a UpdateRow),
+}
+
+impl Finished for HostileRow<'_> {
+    fn summary(&self) -> String {
+        match self {
+            HostileRow::Lookups(row) => format!(
+                "{} {}, {}, headers {}: {:.1} ns a header in batches, {}",
+                row.set,
+                size_name(row.size),
+                row.engine,
+                row.traffic,
+                row.batch_ns,
+                counted(row.wrong, "wrong answer")
+            ),
+            HostileRow::Updates(row) => format!(
+                "{} {}, {}, updates {}: {:.0} ns an update, {}",
+                row.set,
+                size_name(row.size),
+                row.engine,
+                row.list,
+                row.measured.mean_ns,
+                counted(row.measured.wrong, "wrong answer")
+            ),
+        }
+    }
+}
+
 /// All rows.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct Results {
@@ -127,6 +163,19 @@ impl Results {
         let lookups = self.lookups.iter().map(|row| row.wrong);
         let updates = self.updates.iter().map(|row| row.measured.wrong);
         lookups.chain(updates).any(|wrong| wrong > 0)
+    }
+
+    /// Adds a row, if there is one, with its ratios, and hands it on.
+    pub(super) fn push(
+        &mut self,
+        row: Option<UpdateRow>,
+        finished: &mut dyn FnMut(HostileRow<'_>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let Some(row) = row else { return Ok(()) };
+        self.updates.push(row);
+        self.compare();
+        let row = self.updates.last().expect("it was added");
+        finished(HostileRow::Updates(row))
     }
 
     /// Fills in the ratios to the friendly rows.

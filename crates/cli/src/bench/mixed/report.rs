@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use super::super::latency::{Quantiles, microseconds};
 use super::super::measure::Spread;
+use super::super::run::Finished;
 use crate::output::csv;
+use crate::output::style::counted;
 use crate::output::table::{Side, Table};
 
 /// One engine on one rule set at one rate.
@@ -71,6 +73,19 @@ impl MixedRow {
         let calls = [self.apply_seconds, self.publish_seconds];
         let longest = calls.into_iter().flatten().map(|calls| calls.max);
         longest.reduce(f64::max)
+    }
+}
+
+impl Finished for MixedRow {
+    fn summary(&self) -> String {
+        format!(
+            "{}, {} at {}: {:.2} million headers/s, {}",
+            self.set,
+            self.engine,
+            self.target,
+            self.lookups_per_second.median / 1e6,
+            counted(self.wrong, "wrong answer")
+        )
     }
 }
 

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::super::run::Finished;
 use super::super::size_name;
+use crate::output::style::counted;
 use crate::output::table::{Side, Table};
 use crate::output::{Report, csv};
 
@@ -68,10 +70,24 @@ pub(crate) struct RelearnRow {
     pub(crate) wrong: usize,
 }
 
+impl Finished for RelearnRow {
+    fn summary(&self) -> String {
+        format!(
+            "{} {}, {}: {:.1} ns a header grown, {:.1} adopted, {}",
+            self.set,
+            size_name(self.size),
+            self.engine,
+            self.grown_ns,
+            self.adopted_ns,
+            counted(self.wrong, "wrong answer")
+        )
+    }
+}
+
 /// All rows.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct RelearnResults(pub(super) Vec<RelearnRow>);
+pub(crate) struct RelearnResults(pub(crate) Vec<RelearnRow>);
 
 impl RelearnResults {
     /// Whether any answer was wrong.

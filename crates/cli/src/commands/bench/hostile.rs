@@ -1,14 +1,24 @@
 //! `bench --hostile`: worst cases beside friendly ones.
 
+use std::io::{self, Write};
+
+use super::output::{BenchReport, WithRun};
 use super::{Args, profile_names};
-use crate::bench::hostile;
+use crate::bench::{Run, hostile};
 use crate::failure::Failure;
 use crate::input::family::{hostile_sets, profile};
+use crate::output::json;
 use crate::talk::Talk;
 
 /// Headers of a measurement, fewer than elsewhere because lookups may take
 /// microseconds.
 const HEADERS: usize = 20_000;
+
+impl BenchReport for hostile::Results {
+    fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+        json::write(&WithRun { what: self, run }, out)
+    }
+}
 
 pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let friendly: Result<Vec<_>, Failure> = profile_names(args)
@@ -27,8 +37,10 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         update_repeats: args.repeats().min(3),
         changes: args.changes.map(|changes| args.limited(changes)),
     };
-    let results = hostile::measure(&plan, &mut talk.progress())?;
-    args.output.report(&results)?;
+    let mut sink = args.output.begin(args.seed, talk)?;
+    let mut finished = |row: hostile::HostileRow<'_>| sink.row(&row);
+    let results = hostile::measure(&plan, &mut talk.progress(), &mut finished)?;
+    sink.end(&results)?;
     if results.any_wrong() {
         return Err(Failure::Different);
     }

@@ -6,11 +6,13 @@ use std::time::Duration;
 use classyard::table::MAX_PENDING;
 use serde::Serialize;
 
+use super::output::{BenchReport, write_rows};
 use super::{Args, subjects};
 use crate::bench::{
-    MixedPlan, MixedRow, Pair, Rate, Wish, measure_mixed, write_mixed_csv, write_mixed_table,
+    MixedPlan, MixedRow, Pair, Rate, Run, Wish, measure_mixed, write_mixed_csv, write_mixed_table,
 };
 use crate::failure::Failure;
+use crate::output::style::counted;
 use crate::output::{Report, csv};
 use crate::talk::Talk;
 
@@ -153,6 +155,12 @@ impl Report for Results {
     }
 }
 
+impl BenchReport for Results {
+    fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+        write_rows(&self.0, run, out)
+    }
+}
+
 /// Measures at these rates.
 pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure> {
     let engines = args.engines();
@@ -174,6 +182,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
         processors: args.mixed.processors.choose().map_err(Failure::usage)?,
     };
     announce(&plan, args, talk);
+    let mut sink = args.output.begin(args.seed, talk)?;
     let mut rows = Vec::new();
     for subject in subjects(args, talk)? {
         let subject = subject.load(args, args.headers(), talk)?;
@@ -182,11 +191,16 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
             return Err(Failure::usage(message));
         }
         let mut progress = talk.progress();
-        rows.extend(measure_mixed(&subject, &engines, &plan, &mut progress)?);
+        let measured = measure_mixed(&subject, &engines, &plan, &mut progress)?;
+        drop(progress);
+        for row in &measured {
+            sink.row(row)?;
+        }
+        rows.extend(measured);
     }
     warn_of_shared_processors(&rows, talk);
     let wrong = rows.iter().any(|row| row.wrong > 0);
-    args.output.report(&Results(rows))?;
+    sink.end(&Results(rows))?;
     if wrong {
         return Err(Failure::Different);
     }
@@ -223,11 +237,11 @@ fn warn_of_shared_processors(rows: &[MixedRow], talk: Talk) {
         return;
     };
     talk.warn(&format!(
-        "in {} of {} measurements a thread had a processor for less than {:.0}% of the time \
+        "in {} of {} a thread had a processor for less than {:.0}% of the time \
          (worst: {:.0}%, {} on {} at {}): rates and latencies on the wall mean little there; \
          they need two idle processors",
         shared.len(),
-        rows.len(),
+        counted(rows.len(), "measurement"),
         100.0 * FULL_SHARE,
         100.0 * worst.least_cpu_share(),
         worst.engine,

@@ -11,27 +11,32 @@ use serde::Serialize;
 
 use crate::bench::hostile::Kind as HostileTraffic;
 use crate::bench::{
-    self, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Subject, generated_policy, generated_trace,
+    self, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Run, Subject, generated_policy,
+    generated_trace,
 };
 use crate::failure::Failure;
-use crate::input::family::{FamilyName, profile};
+use crate::input::family::{FamilyName, named_sets};
+use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::choice_of;
 use crate::input::limits::HeaderLimit;
 use crate::input::rules::RulesArgs;
 use crate::input::{Engines, count, read_text, source_name};
-use crate::output::{OutputArgs, Report, csv};
+use crate::output::style::counted;
+use crate::output::{Report, csv};
 use crate::talk::Talk;
 
 mod hostile;
 mod mixed;
+mod output;
 mod relearn;
 
 use mixed::MixedArgs;
+use output::{BenchOutput, BenchReport, write_rows};
 
 /// Measure engines side by side: lookups, updates, memory, build
 ///
-/// Every engine gets the same rules, the same headers and the same list of
-/// updates. Repeats go in turns, times are CPU times of one thread, and every
+/// Without rules, they are generated. Every engine gets the same rules, the
+/// same headers and the same list of updates. Repeats go in turns, times are CPU times of one thread, and every
 /// rate stands beside the number of wrong answers, which must be 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -47,8 +52,16 @@ Examples:
       updates are published together, every 10 ms
   classyard bench --hostile all --sizes 10k -e forest,tuplemerge
       rules, traffic and updates that are hard for engines
+  classyard bench --profiles all --sizes 1k,64k --format ndjson -o bench.ndjson
+      each row as soon as it is measured
   classyard bench --relearn --profiles acl1,fw1 --sizes 64k -e forest
       growth to a hundred times the size, and what learning again makes of it
+
+Where standard error is no terminal it has a line for each row as soon as that is measured. With
+--format ndjson the report itself has, so that an interrupted run keeps what it has.
+
+Every report says which run it is of: JSON has run in each object, with version, processor, seed
+and command; CSV has columns of these names.
 
 JSON: one object for each engine (and rule set) with set, engine, rules, build_seconds, bytes,
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
@@ -71,16 +84,15 @@ adopting_bytes, adopted_bytes and wrong; engines that do not learn are left out.
 JSON with --hostile: lookups and updates, each a list of objects for engines and sets; ratios
 divide by the geometric mean of the friendly sets of that size.")]
 pub(crate) struct Args {
-    /// Rules to measure with; without them, generated ones
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesFile,
 
     /// Headers to measure with; without them, drawn from the rules
     #[arg(
         short,
         long,
         value_name = "FILE",
-        requires = "rules",
+        requires = "rules_given",
         help_heading = "Input"
     )]
     trace: Option<PathBuf>,
@@ -101,7 +113,7 @@ pub(crate) struct Args {
         long,
         value_delimiter = ',',
         default_values = ["acl1", "fw1", "ipc1"],
-        conflicts_with = "rules",
+        conflicts_with = "rules_given",
         value_name = "NAMES",
         help_heading = "Generated rules"
     )]
@@ -113,7 +125,7 @@ pub(crate) struct Args {
         value_delimiter = ',',
         default_values = ["1k", "10k"],
         value_parser = count,
-        conflicts_with = "rules",
+        conflicts_with = "rules_given",
         value_name = "COUNTS",
         help_heading = "Generated rules"
     )]
@@ -124,7 +136,7 @@ pub(crate) struct Args {
         long,
         value_enum,
         default_value = "ipv4",
-        conflicts_with = "rules",
+        conflicts_with = "rules_given",
         help_heading = "Generated rules"
     )]
     family: FamilyName,
@@ -135,7 +147,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_delimiter = ',',
-        conflicts_with_all = ["rules", "family", "peers", "updates"],
+        conflicts_with_all = ["rules_given", "family", "peers", "updates"],
         value_name = "NAMES",
         help_heading = "Worst cases"
     )]
@@ -157,7 +169,7 @@ pub(crate) struct Args {
     /// learn, and adopt what they have learned while rules change
     #[arg(
         long,
-        conflicts_with_all = ["rules", "peers", "updates", "hostile", "mixed"],
+        conflicts_with_all = ["rules_given", "peers", "updates", "hostile", "mixed"],
         help_heading = "Learning again"
     )]
     relearn: bool,
@@ -228,7 +240,7 @@ pub(crate) struct Args {
     mixed: MixedArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    output: BenchOutput,
 }
 
 /// Headers and changes of a smoke test.
@@ -275,11 +287,21 @@ impl Report for Results {
     }
 }
 
+impl BenchReport for Results {
+    fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+        write_rows(&self.0, run, out)
+    }
+}
+
 /// Headers of a measurement.
 const HEADERS: usize = 1_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    only_one_from_stdin(&[
+        ("rules", args.rules.path()),
+        ("trace", args.trace.as_deref()),
+    ])?;
     if let Some(rates) = &args.mixed.mixed {
         return mixed::run(args, rates, talk);
     }
@@ -307,19 +329,24 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             .collect::<Result<_, _>>()?,
         peer_limit: Duration::from_secs(args.peer_limit),
     };
+    let mut sink = args.output.begin(args.seed, talk)?;
     let mut results = Vec::new();
     for subject in subjects(args, talk)? {
         let subject = subject.load(args, args.headers(), talk)?;
         let mut progress = talk.progress();
         let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)
             .map_err(|error| Failure::usage(error.to_string()))?;
+        drop(progress);
+        for row in &measured {
+            sink.row(row)?;
+        }
         results.extend(measured);
     }
     let wrong = results
         .iter()
         .filter_map(Row::measured)
         .any(|row| row.wrong > 0);
-    args.output.report(&Results(results))?;
+    sink.end(&Results(results))?;
     if wrong {
         return Err(Failure::Different);
     }
@@ -351,18 +378,21 @@ fn profile_names(args: &Args) -> Vec<&str> {
 }
 
 fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
-    if let Some(rules) = &args.rules {
-        return Ok(vec![Source::File(rules.clone())]);
+    if let Some(rules) = args.rules.path() {
+        return Ok(vec![Source::File(rules.to_owned())]);
     }
     let names = profile_names(args);
     let mut sources = Vec::new();
+    let sets = named_sets(args.family, &names)?;
     for &size in &args.sizes {
-        for &name in &names {
-            let family = args.family.with(profile(name)?, 0.5);
-            sources.push(Source::Generated(family, name.to_owned(), size));
+        for (name, family) in &sets {
+            sources.push(Source::Generated(family.clone(), name.clone(), size));
         }
     }
-    talk.note(&format!("{} rule sets to measure", sources.len()));
+    talk.note(&format!(
+        "{} to measure",
+        counted(sources.len(), "rule set")
+    ));
     Ok(sources)
 }
 

@@ -12,7 +12,8 @@ use classyard_workload::kit::random::{Dice, SeededDice, draw_header};
 use classyard_workload::kit::{Subject, isa_specs};
 
 use crate::failure::Failure;
-use crate::input::family::{FamilyName, hostile_sets, profile};
+use crate::input::family::{FamilyName, hostile_sets, named_sets};
+use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{HeadersArgs, choice_of};
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine, read_text, source_name};
@@ -53,9 +54,8 @@ Examples:
   classyard check --schemas 1 --seed 23
       the round with seed 23 again")]
 pub(crate) struct Args {
-    /// The rules; - for standard input, gzip is unpacked
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesFile,
 
     #[command(flatten)]
     headers: HeadersArgs,
@@ -80,7 +80,7 @@ pub(crate) struct Args {
         long,
         value_name = "NAMES",
         value_delimiter = ',',
-        conflicts_with_all = ["rules", "capture", "trace", "expected"],
+        conflicts_with_all = ["rules_given", "capture", "trace", "expected"],
         help_heading = "Generated rules"
     )]
     profiles: Vec<String>,
@@ -91,7 +91,7 @@ pub(crate) struct Args {
         long,
         value_name = "NAMES",
         value_delimiter = ',',
-        conflicts_with_all = ["rules", "capture", "trace", "expected", "profiles", "families"],
+        conflicts_with_all = ["rules_given", "capture", "trace", "expected", "profiles", "families"],
         help_heading = "Generated rules"
     )]
     hostile: Vec<String>,
@@ -107,7 +107,7 @@ pub(crate) struct Args {
         long,
         value_name = "N",
         value_parser = count,
-        conflicts_with_all = ["rules", "capture", "trace", "expected", "profiles", "hostile",
+        conflicts_with_all = ["rules_given", "capture", "trace", "expected", "profiles", "hostile",
             "families", "sizes", "headers_drawn", "headers_per_update", "schema"],
         help_heading = "Generated rules"
     )]
@@ -196,6 +196,9 @@ struct Case {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let [capture, trace] = args.headers.files();
+    let expected = ("expected answers", args.expected.as_deref());
+    only_one_from_stdin(&[("rules", args.rules.path()), capture, trace, expected])?;
     let mut specs = engines(&args.engine_words())?;
     if let Some(count) = args.schemas {
         if args.engines.is_empty() {
@@ -210,7 +213,8 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         let case = given(args, talk)?;
         report.push(check(args, &case, &subjects(), talk));
     }
-    let nothing_given = args.rules.is_none() && args.headers.is_empty() && args.expected.is_none();
+    let nothing_given =
+        args.rules.path().is_none() && args.headers.is_empty() && args.expected.is_none();
     if nothing_given && report.is_clean() {
         for recipe in recipes(args)? {
             let case = generated(args, &recipe, talk)?;
@@ -315,10 +319,10 @@ fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
 
 /// The rules and headers that were given, or the embedded example.
 fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
-    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let rules = args.reading.load(args.rules.path(), talk)?;
     let policy = rules.policy;
     let mut flags = Vec::new();
-    if let Some(path) = &args.rules {
+    if let Some(path) = args.rules.path() {
         flags.push(format!("--rules {}", path.display()));
     }
     flags.extend(
@@ -342,7 +346,7 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
         let (trace, expected) = read_expected(args, path, &policy, talk)?;
         flags.push(format!("--expected {}", path.display()));
         (trace, Some(expected), true, source_name(path))
-    } else if !args.headers.is_empty() || args.rules.is_none() {
+    } else if !args.headers.is_empty() || args.rules.path().is_none() {
         let headers = args.headers.load(&policy, &args.reading, talk)?;
         for (flag, path) in [
             ("--capture", &args.headers.capture),
@@ -462,21 +466,17 @@ fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
     }
     let mut wanted = Vec::new();
     for &family in &args.families {
+        let sets = named_sets(family, &names)?;
         for &size in &args.sizes {
-            for (index, &name) in names.iter().enumerate() {
-                let openflow = family == FamilyName::Openflow15;
-                if openflow && index > 0 {
-                    // Profiles say nothing about these headers.
-                    continue;
-                }
-                let made_from = family.with(profile(name)?, 0.5);
-                let shown = if openflow { "" } else { name };
-                let mut recipe = Recipe::new(made_from, size, args.seed);
+            for ((set, made_from), name) in sets.iter().zip(&names) {
+                let mut recipe = Recipe::new(made_from.clone(), size, args.seed);
                 recipe.accept_fewer = true;
+                let shown = match family {
+                    FamilyName::Openflow15 => set.clone(),
+                    _ => format!("{set} {}", family.name()),
+                };
                 wanted.push(Wanted {
-                    name: format!("{shown} {} {size}", family.name())
-                        .trim()
-                        .to_owned(),
+                    name: format!("{shown} {size}"),
                     flags: format!(
                         "--profiles {name} --families {} --sizes {size}",
                         family.name()

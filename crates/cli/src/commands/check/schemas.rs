@@ -259,6 +259,15 @@ impl SchemasReport {
     }
 }
 
+/// A number and what it counts, which is given in the plural.
+fn agreeing(number: &str, nouns: &str) -> String {
+    let one = match nouns.strip_suffix("ches") {
+        Some(stem) => format!("{stem}ch"),
+        None => nouns.strip_suffix('s').unwrap_or(nouns).to_owned(),
+    };
+    format!("{number} {}", if number == "1" { &one } else { nouns })
+}
+
 impl Report for SchemasReport {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
         fact(out, "Engines", join(&self.engines, ", "))?;
@@ -271,22 +280,22 @@ impl Report for SchemasReport {
         );
         fact(out, "Schemas", schemas)?;
         let shapes = format!(
-            "{} fields, {} bits, {} rules",
-            self.spread(|round| round.fields),
-            self.spread(|round| round.bits),
-            self.spread(|round| round.rules)
+            "{}, {}, {}",
+            agreeing(&self.spread(|round| round.fields), "fields"),
+            agreeing(&self.spread(|round| round.bits), "bits"),
+            agreeing(&self.spread(|round| round.rules), "rules")
         );
         fact(out, "Of", shapes)?;
         let compared = format!(
-            "{} lookups in {}, {} a second",
-            grouped(self.lookups),
+            "{} in {}, {} a second",
+            counted(self.lookups, "lookup"),
             seconds(self.seconds),
             large(self.lookups_per_second)
         );
         fact(out, "Compared", compared)?;
         let done = self.compared.list().into_iter();
         let done = done.filter(|&(_, count)| count > 0);
-        let done = done.map(|(name, count)| format!("{} {name}", grouped(count)));
+        let done = done.map(|(name, count)| agreeing(&grouped(count), name));
         fact(out, "Counts", join(done, ", "))?;
         if !self.skipped.is_empty() {
             let text = format!(

@@ -16,6 +16,7 @@ use classyard::{
 use classyard_workload::capture;
 
 use crate::failure::Failure;
+use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::{LoadedRules, RulesArgs};
 use crate::input::{engine, is_dash};
@@ -40,7 +41,7 @@ use tally::Tally;
 Examples:
   classyard classify
       the embedded example: an office's traffic and its firewall
-  classyard classify -r fw.rules -c dump.pcapng.gz
+  classyard classify fw.rules -c dump.pcapng.gz
       packets of a capture against rules
   classyard classify -r acl1.txt -t acl1_trace.txt --engine tss --format json
       a ClassBench trace, looked up by another engine
@@ -49,9 +50,8 @@ Examples:
   tcpdump -w - | classyard classify -r fw.rules -c - --every 5s
       live: the counts so far, every five seconds")]
 pub(crate) struct Args {
-    /// The rules; - for standard input, gzip is unpacked
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesFile,
 
     #[command(flatten)]
     headers: HeadersArgs,
@@ -122,10 +122,13 @@ const TOP: usize = 20;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    if args.rules.is_none() && !args.headers.is_empty() {
-        talk.note("no --rules given, so the embedded example's rules are used");
+    let rules = args.rules.path();
+    let [capture, trace] = args.headers.files();
+    only_one_from_stdin(&[("rules", rules), capture, trace])?;
+    if rules.is_none() && !args.headers.is_empty() {
+        talk.note("no rules given, so the embedded example's rules are used");
     }
-    if args.rules.is_some() && args.headers.is_empty() {
+    if rules.is_some() && args.headers.is_empty() {
         return Err(Failure::usage("there is nothing to classify")
             .with_help("give a --capture or a --trace; `classyard generate trace` makes one"));
     }
@@ -142,7 +145,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         }
     }
     let began = Instant::now();
-    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let rules = args.reading.load(rules, talk)?;
     let rules_seconds = began.elapsed().as_secs_f64();
     let began = Instant::now();
     let input = Input::open(args, &rules.policy, talk)?;

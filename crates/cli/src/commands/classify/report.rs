@@ -569,6 +569,7 @@ impl ClassifyReport {
         let headers = grouped(input.headers);
         let left = total - input.headers as u64;
         let text = match left {
+            0 if total == 1 => "the packet".to_owned(),
             0 => format!("all {headers} packets"),
             left => format!(
                 "{headers} of them; {} no header for these rules: {}",
@@ -598,7 +599,7 @@ impl ClassifyReport {
         columns.push(("match", Side::Left));
         columns.push((&noun, Side::Right));
         columns.push(("share", Side::Right));
-        columns.push(("", Side::Left));
+        columns.push(("", Side::Bar));
         if with_bytes {
             columns.push(("bytes", Side::Right));
         }
@@ -652,7 +653,7 @@ impl ClassifyReport {
             ("hit", Side::Right),
             (noun.as_str(), Side::Right),
             ("share", Side::Right),
-            ("", Side::Left),
+            ("", Side::Bar),
         ];
         if self.misses.bytes.is_some() {
             columns.push(("bytes", Side::Right));

@@ -1,7 +1,6 @@
 //! `classyard explain`: why a header hits the rule that it hits.
 
 use std::cmp::Reverse;
-use std::path::PathBuf;
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
@@ -11,10 +10,12 @@ use classyard::{
 
 use crate::embedded;
 use crate::failure::Failure;
+use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::HeadersArgs;
 use crate::input::rules::RulesArgs;
 use crate::input::{engine, header_text};
 use crate::output::OutputArgs;
+use crate::output::style::counted;
 use crate::talk::Talk;
 
 pub(crate) mod fields;
@@ -36,9 +37,8 @@ Examples:
   classyard explain -r fw.rules -c dump.pcap --packet 17
   classyard explain -r acl1.txt -t acl1_trace.txt --line 3 --engine tss --near 10")]
 pub(crate) struct Args {
-    /// The rules; - for standard input, gzip is unpacked
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesFile,
 
     /// The header, as field=value pairs; fields that are left out are 0
     #[arg(
@@ -97,7 +97,9 @@ struct Asked {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let [capture, trace] = args.headers.files();
+    only_one_from_stdin(&[("rules", args.rules.path()), capture, trace])?;
+    let rules = args.reading.load(args.rules.path(), talk)?;
     let policy = &rules.policy;
     let asked = asked(args, policy, rules.embedded, talk)?;
     let part = policy.part(asked.part);
@@ -226,8 +228,9 @@ fn from_capture(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failu
     let schema = policy.part(part).schema();
     let values = unpack(schema, key);
     let source = format!(
-        "{}, packet {number} of {} bytes",
-        headers.source, packet.original_length
+        "{}, packet {number} of {}",
+        headers.source,
+        counted(packet.original_length, "byte")
     );
     Ok(Asked {
         part,

@@ -435,7 +435,10 @@ impl ExplainReport {
 
     fn write_mask(&self, out: &mut dyn Write) -> io::Result<()> {
         let DependsOn { bits, of, fields } = &self.depends_on;
-        heading(out, &format!("The answer depends on {bits} of {of} bits"))?;
+        heading(
+            out,
+            &format!("The answer depends on {bits} of {}", counted(*of, "bit")),
+        )?;
         let mut table = Table::new(&[
             ("field", Side::Left),
             ("same answer for", Side::Left),

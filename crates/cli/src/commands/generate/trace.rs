@@ -12,6 +12,7 @@ use super::to_file;
 use crate::commands::convert;
 use crate::commands::engines::DEFAULT;
 use crate::failure::Failure;
+use crate::input::files::RulesFile;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine};
 use crate::output::style::counted;
@@ -19,6 +20,7 @@ use crate::talk::Talk;
 
 /// Generate headers for a set of rules
 ///
+/// Without rules, for those of the embedded example.
 /// The same flags and rules give the same headers on every machine.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -33,9 +35,8 @@ Examples:
   classyard generate trace -r fw.rules --kind worst --engine forest -o fw.trace
       the headers that are the most work for an engine")]
 pub(crate) struct Args {
-    /// The rules; the embedded example if not given
-    #[arg(short, long, value_name = "FILE", help_heading = "Input")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesFile,
 
     #[command(flatten)]
     reading: RulesArgs,
@@ -128,7 +129,7 @@ enum Kind {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let rules = args.reading.load(args.rules.path(), talk)?;
     let policy = &rules.policy;
     let recipe = match args.kind {
         Kind::Classbench => TrafficRecipe::Rules {

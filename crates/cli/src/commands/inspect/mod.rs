@@ -8,6 +8,7 @@ use classyard_workload::generate::compare::{Comparison, Summary};
 
 use crate::estimates::Shapes;
 use crate::failure::Failure;
+use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
 use crate::output::OutputArgs;
@@ -36,9 +37,8 @@ Examples:
   classyard inspect generated.txt --against original.txt
       how much alike two sets are")]
 pub(crate) struct Args {
-    /// The rules; - for standard input, gzip is unpacked
-    #[arg(value_name = "RULES")]
-    rules: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RulesFile,
 
     #[command(flatten)]
     reading: RulesArgs,
@@ -74,7 +74,9 @@ const MATCHES: usize = 100_000_000;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    let rules = args.reading.load(args.rules.as_deref(), talk)?;
+    let others = ("the other rules", args.against.as_deref());
+    only_one_from_stdin(&[("rules", args.rules.path()), others])?;
+    let rules = args.reading.load(args.rules.path(), talk)?;
     if let Some(other) = &args.against {
         let other = args.reading.load(Some(other), talk)?;
         let pairs = against::pairs(&rules.policy, &other.policy)?;

@@ -557,10 +557,10 @@ impl PartReport {
         )?;
         if self.sources > 0 {
             let text = format!(
-                "{} sources, {} destinations, {} pairs",
-                grouped(self.sources),
-                grouped(self.destinations),
-                grouped(self.address_pairs)
+                "{}, {}, {}",
+                counted(self.sources, "source"),
+                counted(self.destinations, "destination"),
+                counted(self.address_pairs, "pair")
             );
             fact(out, "Prefixes", text)?;
         }
@@ -578,16 +578,17 @@ impl PartReport {
         } = self.overlaps;
         let text = if exact {
             format!(
-                "{} pairs of rules have a header in common, {} of all pairs",
-                grouped(overlapping),
+                "{} of rules {} a header in common, {} of all pairs",
+                counted(overlapping, "pair"),
+                if overlapping == 1 { "has" } else { "have" },
                 percent(share)
             )
         } else {
             format!(
-                "about {} pairs of rules have a header in common, {} of {} random pairs",
+                "about {} pairs of rules have a header in common, {} of {}",
                 large(pairs),
                 percent(share),
-                grouped(compared)
+                counted(compared, "random pair")
             )
         };
         fact(out, "Overlaps", text)?;
@@ -674,11 +675,7 @@ fn shares(
     if rows.is_empty() {
         return Ok(());
     }
-    let mut table = Table::new(&[
-        (title, Side::Left),
-        ("share", Side::Right),
-        ("", Side::Left),
-    ]);
+    let mut table = Table::new(&[(title, Side::Left), ("share", Side::Right), ("", Side::Bar)]);
     let largest = rows.iter().map(|&(_, share)| share).fold(0.0, f64::max);
     let shown = rows.len();
     for (name, share) in rows {

@@ -14,6 +14,7 @@ pub(super) fn lookups_against_rules(results: &Results) -> Figure<'static> {
     for engine in results.engines() {
         let mut one = Series {
             name: engine.clone(),
+            of: engine.clone(),
             ..Series::default()
         };
         for &size in &sizes {
@@ -88,6 +89,7 @@ pub(super) fn lookups_against_updates(results: &Results) -> Option<Figure<'stati
         if !points.is_empty() {
             series.push(Series {
                 name: engine.clone(),
+                of: engine,
                 points,
                 band: Vec::new(),
             });
@@ -172,6 +174,7 @@ fn mixed(
                         [_] => engine.clone(),
                         _ => format!("{engine}, {}", size_name(size)),
                     },
+                    of: engine.clone(),
                     points,
                     band: Vec::new(),
                 });
@@ -201,9 +204,13 @@ fn mixed(
 }
 
 fn marks_of(sizes: &[usize]) -> Vec<(Mark, String)> {
-    let meanings = sizes
-        .iter()
-        .map(|&size| format!("{} rules", size_name(size)));
+    let meanings = sizes.iter().map(|&size| {
+        format!(
+            "{} {}",
+            size_name(size),
+            if size == 1 { "rule" } else { "rules" }
+        )
+    });
     let marks = Mark::ALL.iter().copied().cycle();
     marks.zip(meanings).collect()
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::chart::draw_page;
 use crate::failure::Failure;
+use crate::input::files::only_one_from_stdin;
 use crate::output::join;
 use crate::talk::Talk;
 
@@ -14,8 +15,8 @@ use read::{Kind, Results};
 
 /// Draw what bench measured: lookups against rules, and against updates
 ///
-/// Reads one or more files of `classyard bench --format json` or csv, plain or
-/// gzip'd, and draws one SVG page: the lookup rate against the number of rules;
+/// Reads one or more files of `classyard bench --format json`, ndjson or csv,
+/// plain or gzip'd, and draws one SVG page: the lookup rate against the number of rules;
 /// the lookup rate against the update rate, where updates were measured; and
 /// for the mixed load (`--mixed`) lookups beside updates and the latency of
 /// batches. Where files have a set and an engine in common, the last one
@@ -42,6 +43,11 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+    let names = (1..=args.files.len()).map(|number| format!("file {number}"));
+    let names: Vec<String> = names.collect();
+    let named = names.iter().zip(&args.files);
+    let named = named.map(|(name, path)| (name.as_str(), Some(path.as_path())));
+    only_one_from_stdin(&named.collect::<Vec<_>>())?;
     let mut results = Results::default();
     for file in &args.files {
         results.read(file)?;

@@ -68,10 +68,16 @@ impl Results {
             Failure::usage(format!("{source}: these are no results of bench: {reason}"))
                 .with_help("`classyard bench --format json` makes them")
         };
-        let records: Vec<Record> = if text.trim_start().starts_with(['[', '{']) {
+        let records: Vec<Record> = if text.trim_start().starts_with('[') {
             let rows: Vec<Json> =
                 serde_json::from_str(&text).map_err(|error| refuse(error.to_string()))?;
             rows.into_iter().map(Record::from).collect()
+        } else if text.trim_start().starts_with('{') {
+            // An object a line.
+            let lines = text.lines().filter(|line| !line.trim().is_empty());
+            let rows = lines.map(|line| serde_json::from_str::<Json>(line).map(Record::from));
+            let rows: Result<_, _> = rows.collect();
+            rows.map_err(|error| refuse(error.to_string()))?
         } else {
             let mut reader = csv::Reader::from_reader(text.as_bytes());
             let rows = reader.deserialize::<Csv>().map(|row| row.map(Record::from));

@@ -4,15 +4,19 @@ use std::io::Write as _;
 
 use classyard::{EngineSpec, Limits, NoProgress, Scratch};
 
+use super::tables::SIZES;
 use super::{Study, coordinate, mean};
 use crate::bench::{Spread, batch_rate, single_rate, size_name};
-use crate::chart::{Chart, Series};
+use crate::chart::{Chart, Mark, Series};
 use crate::failure::Failure;
 use crate::output::stdout;
 use crate::output::table::{Side, Table};
 
 /// The limits of both figures.
 const LIMITS: [usize; 14] = [1, 2, 4, 6, 8, 10, 15, 20, 25, 30, 40, 60, 80, 120];
+
+/// The most rules to measure with, where the sizes leave a choice.
+const MOST_RULES: usize = 64_000;
 
 /// Repeats of each measurement, in turns over the limits.
 const REPEATS: usize = 3;
@@ -21,14 +25,11 @@ const REPEATS: usize = 3;
 const FORMS: [(&str, &str); 2] = [("tuplemerge", "c"), ("tuplemerge-offline", "offline-c")];
 
 pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
-    let size = study
-        .args
-        .sizes
-        .iter()
-        .copied()
-        .max()
-        .unwrap_or(0)
-        .min(64_000);
+    let sizes = study.sizes(&SIZES);
+    let fitting = sizes.iter().filter(|&&size| size <= MOST_RULES).max();
+    let Some(&size) = fitting.or(sizes.iter().min()) else {
+        return Ok(());
+    };
     let mut rows = Vec::new();
     // times[form][limit] = nanoseconds for each profile, single and batch
     let mut single = vec![vec![Vec::new(); LIMITS.len()]; FORMS.len()];
@@ -82,7 +83,10 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
         ("ns", Side::Right),
     ]);
     for (form_index, (form, _)) in FORMS.iter().enumerate() {
-        for (kind, times) in [("single", &single), ("batch", &batch)] {
+        for (kind, times, mark) in [
+            ("single", &single, Mark::Square),
+            ("batch", &batch, Mark::Circle),
+        ] {
             let points = means(&times[form_index]);
             let best = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
             if let Some((limit, time)) = best {
@@ -93,12 +97,14 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
                     format!("{time:.1}"),
                 ]);
             }
-            series.push(Series::line(&format!("{form}, {kind}"), points));
+            let name = format!("{form}, {kind}");
+            series.push(Series::marked(&name, form, mark, points));
         }
     }
     let title = format!(
-        "Search time against collision limit, {} rules, mean over profiles ([TM19] Figs. 7-8)",
-        size_name(size)
+        "Search time against collision limit, {} {}, mean over profiles ([TM19] Figs. 7-8)",
+        size_name(size),
+        if size == 1 { "rule" } else { "rules" }
     );
     let chart = Chart {
         title: &title,

@@ -23,7 +23,7 @@ mod tables;
 /// of tm19 (TupleMerge, ToN 2019): tables.svg, the number of tables against
 /// the number of rules (Fig. 2); collision-limit.svg, search time against the
 /// collision limit (Figs. 7 and 8); growth.svg and memory.svg, what building
-/// costs up to a million rules.
+/// costs as rule sets grow.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -48,14 +48,11 @@ pub(crate) struct Args {
     )]
     figures: Vec<Figure>,
 
-    /// Numbers of rules
-    #[arg(
-        long,
-        value_delimiter = ',',
-        value_parser = count,
-        default_values = ["1k", "2k", "4k", "8k", "16k", "32k", "64k", "128k", "256k"],
-        value_name = "COUNTS"
-    )]
+    /// Numbers of rules, of every figure
+    ///
+    /// Without them, tables has 1k, 2k, 4k, ... 256k, growth 10k, 20k, 50k, ...
+    /// 1M. collision-limit has the greatest of them that is at most 64k.
+    #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 
     /// Profiles: built-in names or TOML files; all built-in ones unless given
@@ -84,6 +81,7 @@ enum Figure {
     /// Figs. 7 and 8: search time against the collision limit
     CollisionLimit,
     /// Time and memory of building against the number of rules, to a million
+    /// unless --sizes says otherwise
     Growth,
 }
 
@@ -100,6 +98,14 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Reads a number of rules, for the argument parser.
+fn sizes(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("figures need at least 1 rule".to_owned()),
+        size => Ok(size),
+    }
 }
 
 /// What all figures are drawn from.
@@ -123,6 +129,14 @@ impl Study<'_> {
             profiles: profiles.collect::<Result<_, Failure>>()?,
             talk,
         })
+    }
+
+    /// The numbers of rules that were asked for, else a figure's own.
+    fn sizes(&self, own: &[usize]) -> Vec<usize> {
+        match self.args.sizes.as_slice() {
+            [] => own.to_vec(),
+            given => given.to_vec(),
+        }
     }
 
     /// Rules of a profile.

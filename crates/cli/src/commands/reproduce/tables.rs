@@ -21,15 +21,21 @@ const ENGINES: [&str; 6] = [
     "tuplemerge-vpp",
 ];
 
+/// Numbers of rules unless others are asked for.
+pub(super) const SIZES: [usize; 9] = [
+    1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000,
+];
+
 pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
+    let sizes = study.sizes(&SIZES);
     let mut rows = Vec::new();
     // counts[engine][size] = one number for each profile
-    let mut counts = vec![vec![Vec::new(); study.args.sizes.len()]; ENGINES.len()];
+    let mut counts = vec![vec![Vec::new(); sizes.len()]; ENGINES.len()];
     let mut columns = vec![("profile", Side::Left), ("rules", Side::Right)];
     columns.extend(ENGINES.map(|engine| (engine, Side::Right)));
     let mut table = Table::new(&columns);
     for (name, profile) in &study.profiles {
-        for (size_index, &size) in study.args.sizes.iter().enumerate() {
+        for (size_index, &size) in sizes.iter().enumerate() {
             let policy = study.policy(profile, size)?;
             let mut cells = vec![name.clone(), size_name(size)];
             for (engine_index, engine) in ENGINES.iter().enumerate() {
@@ -47,7 +53,7 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
             table.row(cells);
         }
     }
-    for (size_index, &size) in study.args.sizes.iter().enumerate() {
+    for (size_index, &size) in sizes.iter().enumerate() {
         let mut cells = vec!["mean".to_owned(), size_name(size)];
         cells.extend(
             counts
@@ -61,8 +67,8 @@ pub(super) fn draw(study: &Study<'_>) -> Result<(), Failure> {
         .iter()
         .zip(&counts)
         .map(|(engine, counts)| {
-            let sizes = study.args.sizes.iter().zip(counts);
-            let means = sizes.map(|(&size, counts)| (coordinate(size), mean(counts)));
+            let counted = sizes.iter().zip(counts);
+            let means = counted.map(|(&size, counts)| (coordinate(size), mean(counts)));
             Series::line(engine, means)
         })
         .collect();

@@ -1,0 +1,58 @@
+//! The words that the program was started with, for reports that are repeated.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::OnceLock;
+
+static WORDS: OnceLock<String> = OnceLock::new();
+
+/// Keeps the words of a command line, the program first. Those of the first
+/// call count.
+pub(crate) fn keep(words: &[OsString]) {
+    WORDS.get_or_init(|| joined(words));
+}
+
+/// The words as a shell takes them, the program without its folder.
+pub(crate) fn text() -> &'static str {
+    WORDS.get().map_or("", String::as_str)
+}
+
+fn joined(words: &[OsString]) -> String {
+    let words = words.iter().enumerate().map(|(index, word)| {
+        let name = Path::new(word).file_name().filter(|_| index == 0);
+        quoted(&name.unwrap_or(word).to_string_lossy())
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_./:=,@%+".contains(&byte);
+    if !word.is_empty() && word.bytes().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_as_a_shell_takes_them() {
+        let words = [
+            "/usr/bin/classyard",
+            "bench",
+            "-r",
+            "my acl",
+            "it's",
+            "",
+            "a:b=1,2",
+        ];
+        let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+        assert_eq!(
+            joined(&words),
+            r"classyard bench -r 'my acl' 'it'\''s' '' a:b=1,2"
+        );
+    }
+}
