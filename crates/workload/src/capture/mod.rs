@@ -29,7 +29,7 @@
 //! Lengths that a file claims never cause an allocation: memory grows with the
 //! bytes that arrive. [`ReadOptions`] bound the bytes, the packets and the
 //! length of a packet; a packet that is longer is skipped with a warning.
-//! [`limits`](crate::limits) has the defaults.
+//! [`crate::limits`] has the defaults.
 //!
 //! # Headers
 //!

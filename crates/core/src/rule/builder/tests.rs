@@ -91,6 +91,7 @@ fn what_is_not_given_matches_anything_and_is_nought() {
 
 /// Each refusal names the field and says what to do.
 #[test]
+#[allow(clippy::reversed_empty_ranges)] // they are refused
 fn refusals_name_the_field() {
     let error = |result: Result<FieldMatch, String>| result.unwrap_err();
     assert_eq!(
