@@ -15,7 +15,7 @@ use crate::commands::{
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::output;
 use crate::registry;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// The columns of help on a wide terminal.
 const HELP_WIDTH: usize = 100;
@@ -66,17 +66,17 @@ enum Command {
     Completions(completions::Args),
 }
 
-fn dispatch(command: &Command, talk: Talk) -> Result<(), Failure> {
+fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
     match command {
-        Command::Classify(args) => classify::run(args, talk),
-        Command::Explain(args) => explain::run(args, talk),
-        Command::Bench(args) => bench::run(args, talk),
-        Command::Plot(args) => plot::run(args, talk),
-        Command::Reproduce(args) => reproduce::run(args, talk),
-        Command::Check(args) => check::run(args, talk),
-        Command::Generate(args) => generate::run(args, talk),
-        Command::Convert(args) => convert::run(args, talk),
-        Command::Inspect(args) => inspect::run(args, talk),
+        Command::Classify(args) => classify::run(args, reporter),
+        Command::Explain(args) => explain::run(args, reporter),
+        Command::Bench(args) => bench::run(args, reporter),
+        Command::Plot(args) => plot::run(args, reporter),
+        Command::Reproduce(args) => reproduce::run(args, reporter),
+        Command::Check(args) => check::run(args, reporter),
+        Command::Generate(args) => generate::run(args, reporter),
+        Command::Convert(args) => convert::run(args, reporter),
+        Command::Inspect(args) => inspect::run(args, reporter),
         Command::Profiles(args) => profiles::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),
@@ -94,11 +94,11 @@ pub fn run(engines: &'static [Engine], words: impl IntoIterator<Item = OsString>
         Ok(cli) => cli,
         Err(error) => return explain(&error),
     };
-    let talk = Talk::new(cli.quiet);
-    match dispatch(&cli.command, talk) {
+    let reporter = Reporter::new(cli.quiet);
+    match dispatch(&cli.command, reporter) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            talk.failure(&failure);
+            reporter.failure(&failure);
             ExitCode::from(failure.code())
         }
     }
@@ -126,7 +126,7 @@ fn explain(error: &clap::Error) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             let failure = Failure::Output(error);
-            Talk::new(false).failure(&failure);
+            Reporter::new(false).failure(&failure);
             ExitCode::from(failure.code())
         }
     }

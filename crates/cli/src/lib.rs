@@ -12,6 +12,6 @@ mod failure;
 mod input;
 mod output;
 mod registry;
-mod talk;
+mod reporter;
 
 pub use app::run;

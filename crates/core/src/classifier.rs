@@ -43,6 +43,8 @@ pub use crate::progress::{NoProgress, Progress, report};
 
 /// The number of keys for which batch lookups are tuned, the vector size of
 /// packet processors such as VPP ([TM19] §II.C). Any length is correct.
+///
+/// [TM19]: crate::papers#tm19
 pub const BATCH: usize = 256;
 
 /// An implementation of a classification algorithm, with rules in it.

@@ -148,3 +148,38 @@ pub mod prelude {
         Scratch, TransactionBuf, Winner,
     };
 }
+
+/// The papers that code and documents cite, by key. `docs/papers.md` says what
+/// of them is where.
+///
+/// # TM19
+/// J. Daly, V. Bruschi, L. Linguaglossa, S. Pontarelli, D. Rossi, J. Tollet,
+/// E. Torng, A. Yourtchenko: TupleMerge: Fast Software Packet Processing for
+/// Online Packet Classification. IEEE/ACM Transactions on Networking 27 (4),
+/// 2019. <https://doi.org/10.1109/TNET.2019.2920718>
+///
+/// # SFL17
+/// S. Hager, S. Brack, B. Scheuermann: The Small, the Fast and the Lazy (SFL): A
+/// General Approach for Fast and Flexible Packet Classification. 2017.
+///
+/// # DEC14
+/// Y. R. Qu, S. Zhou, V. K. Prasanna: Performance Modeling and Optimizations for
+/// Decomposition-based Large-scale Packet Classification on Multi-core
+/// Processors. 2014.
+///
+/// # FCH14
+/// N. Shelly, E. J. Jackson, T. Koponen, N. McKeown, J. Rajahalme: Flow Caching
+/// for High Entropy Packet Fields. HotSDN 2014.
+/// <https://doi.org/10.1145/2620728.2620755>
+///
+/// # FTS25
+/// B. Xiong, J. Wu, G. Hu, J. Zhang, B. Zhao, K. Li: FastTSS: Accelerating tuple
+/// space search for fast packet classification in virtual SDN switches. Journal
+/// of Network and Computer Applications, 2025.
+/// <https://doi.org/10.1016/j.jnca.2025.104112>
+///
+/// # RC15
+/// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
+/// Wait-Free Population Oblivious Reads. 2015.
+/// <https://hal.science/hal-01207881>
+pub mod papers {}

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use crate::error::BuildError;
 
-/// Progress callback: told how far long work is; can cancel it. Time limits are
+/// Progress callback: receives the progress of long work and can cancel it. Time limits are
 /// the callback's: the library reads no clock.
 pub trait Progress {
     /// `done` of `total` steps of a stage are done. Called at least every 100 ms

@@ -19,6 +19,8 @@
 //! that agrees with the mask. Every key that agrees lies between them, so the
 //! test is the same. The two forms cannot be confused: the mask of a range is a
 //! prefix, and a mask that is a prefix says the same in both forms.
+//!
+//! [TM19]: crate::papers#tm19
 
 use std::fmt;
 use std::sync::Arc;

@@ -52,6 +52,8 @@ pub const MAX_FIELD_BITS: u32 = 128;
 /// TupleMerge's tuple selection ([TM19] §III.C.2) compares the source with the
 /// destination address and drops an address together with its port. Fields
 /// without a role are left as they are.
+///
+/// [TM19]: crate::papers#tm19
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum FieldRole {
     /// No special meaning.

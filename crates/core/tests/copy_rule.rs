@@ -215,7 +215,7 @@ fn rules_are_read_back_as_they_were_put_in() {
         specs.contains(&"forest") && specs.contains(&"tss"),
         "{specs:?}"
     );
-    specs.extend(["forest:most=2", "forest:without=nests", "tss:ports=off"]);
+    specs.extend(["forest:most=2", "forest:without=nested", "tss:ports=off"]);
     for spec in specs {
         for (seed, schema) in (1..).zip(schemas()) {
             run(spec, &schema, seed);

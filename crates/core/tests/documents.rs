@@ -96,3 +96,68 @@ fn links_lead_to_files_and_headings() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
     assert!(checked > 60, "only {checked} links were found");
 }
+
+/// Private words for which the field has one, and the one to use.
+const WORDS: [(&str, &str); 22] = [
+    ("rivals", "conflicts"),
+    ("relearn", "re-optimise"),
+    ("learn again", "re-optimise"),
+    ("learned again", "re-optimised"),
+    ("learning again", "re-optimisation"),
+    ("nested node", "nested table"),
+    (" in vain", "false-positive bucket hits, or without effect"),
+    ("dearer", "more expensive"),
+    ("but for ", "except for"),
+    ("ahead of its use", "prefetched"),
+    ("asked for ahead", "prefetched"),
+    ("mind no hold", "ignores the publish interval"),
+    ("straggler", "keys that are still active"),
+    ("so-many", "a number"),
+    ("come to rest", "settle"),
+    ("what was tried", "experiments"),
+    ("left behind", "retired"),
+    ("contestant", "candidate"),
+    ("ingredient", "feature"),
+    ("the house", "layout"),
+    ("become others", "change"),
+    ("in turns within another", "interleaved, in a separate run"),
+];
+
+#[test]
+fn words_are_those_of_the_field() {
+    let mut files = Vec::new();
+    documents(&root(), &mut files);
+    for folder in ["crates", "fuzz"] {
+        sources(&root().join(folder), &mut files);
+    }
+    assert!(files.len() > 300);
+    let mut found = Vec::new();
+    for file in &files {
+        // This list, and what earlier versions were called.
+        if file.ends_with("tests/documents.rs") || file.ends_with("CHANGELOG.md") {
+            continue;
+        }
+        let text = fs::read_to_string(file).unwrap().to_lowercase();
+        for (line, number) in text.lines().zip(1..) {
+            let wrong = WORDS.iter().filter(|(word, _)| line.contains(word));
+            for (word, say) in wrong {
+                found.push(format!("{}:{number}: `{word}`; say {say}", file.display()));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() {
+            if name != "target" && name != "corpus" && !name.starts_with('.') {
+                sources(&path, found);
+            }
+        } else if name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+}

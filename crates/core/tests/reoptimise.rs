@@ -168,7 +168,7 @@ fn reoptimisation_at_any_moment_changes_no_answer() {
         "forest",
         "forest:most=2",
         "forest:most=4:bucket=1:seed=9",
-        "forest:without=nests",
+        "forest:without=nested",
         "tuplemerge",
         "tuplemerge:c=2:offline-c=1",
         "tuplemerge-offline:rebuild=500",

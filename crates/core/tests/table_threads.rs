@@ -246,7 +246,7 @@ fn run(spec: &EngineSpec, interval: Duration, seed: u64) -> String {
             }
             seen
         }));
-        // One thread learns again and again.
+        // One thread re-optimises and again.
         let (learned, plans) = mpsc::sync_channel(1);
         let mut reader = table.reader();
         scope.spawn(move || {

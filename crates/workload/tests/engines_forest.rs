@@ -141,7 +141,7 @@ fn predicted_probes_are_those_that_lookups_make() {
             probes += f64::from(u32::try_from(trace.probes.len()).unwrap());
             headers += 1.0;
         }
-        // Nested nodes are part of what is counted, not of what is predicted.
+        // Nested tables are part of what is counted, not of what is predicted.
         let close = |what: &str, counted: f64| {
             let share = counted / headers / told(what);
             assert!(

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, Scratch, Winner};
 
-mod contestant;
+mod candidate;
 mod estimated;
 mod generated;
 pub(crate) mod hostile;
@@ -18,7 +18,7 @@ mod latency;
 mod measure;
 mod mixed;
 mod peer;
-mod relearn;
+mod reoptimise;
 mod report;
 mod run;
 mod updates;
@@ -27,14 +27,14 @@ mod versus;
 
 pub(crate) use generated::{generated_policy, generated_trace, size_name};
 pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
-pub(crate) use mixed::{MixedPlan, MixedRow, Pair, Rate, Wish, measure_mixed};
+pub(crate) use mixed::{CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, measure_mixed};
 pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
 pub(crate) use peer::PeerSpec;
-pub(crate) use relearn::{RelearnPlan, RelearnResults, measure as measure_relearning};
+pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measure_reoptimising};
 pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
 pub(crate) use run::{Finished, Run};
 
-use contestant::{Engine, Lane, Shown, judge};
+use candidate::{Engine, Entry, Shown, judge};
 use peer::{Origin, Peer};
 use report::Failed;
 use updates::{EachStep, Protocol};
@@ -77,6 +77,8 @@ pub(crate) struct Plan {
 }
 
 /// Insertions and deletions in [TM19] §IV.A.
+///
+/// [TM19]: classyard::papers#tm19
 pub(crate) const PAPER_CHANGES: usize = 500_000;
 
 /// Measures everyone on one subject: a row for each engine, then for each
@@ -103,29 +105,29 @@ pub(crate) fn measure_subject(
         classyard::classifier::report(progress, "building peers", done, field.peers.len())?;
         peers.push(Peer::build(spec, policy, trace, field.peer_limit));
     }
-    let entries: Vec<_> = peers.iter().flatten().map(Peer::algorithms).collect();
+    let of_peers: Vec<_> = peers.iter().flatten().map(Peer::algorithms).collect();
 
-    let mut lanes = Vec::new();
+    let mut entries = Vec::new();
     for (classifier, _) in &built {
-        lanes.push(Lane::new(Engine {
+        entries.push(Entry::new(Engine {
             classifier,
             trace,
             scratch: Scratch::new(),
         }));
     }
     let mut origins = Vec::new();
-    for (algorithm, origin) in entries.into_iter().flatten() {
-        lanes.push(Lane::new(algorithm));
+    for (algorithm, origin) in of_peers.into_iter().flatten() {
+        entries.push(Entry::new(algorithm));
         origins.push(origin);
     }
     let steps = plan.repeats + plan.update_repeats + 1;
     for repeat in 0..plan.repeats {
         classyard::classifier::report(progress, "timing lookups", repeat, steps)?;
-        lanes.iter_mut().for_each(Lane::turn);
+        entries.iter_mut().for_each(Entry::turn);
     }
     classyard::classifier::report(progress, "checking answers", plan.repeats, steps)?;
-    lanes.iter_mut().for_each(Lane::answer);
-    let shown = judge(lanes, |answers| {
+    entries.iter_mut().for_each(Entry::answer);
+    let shown = judge(entries, |answers| {
         let expected = subject.expected.as_deref();
         verify::wrong_answers(policy, trace, answers, expected, SCANNED_RULES)
     });
@@ -136,7 +138,7 @@ pub(crate) fn measure_subject(
     let mut rows = Vec::new();
     for ((engine, (classifier, seconds)), updated) in field.engines.iter().zip(&built).zip(updates)
     {
-        let shown = shown.next().expect("every engine had a lane");
+        let shown = shown.next().expect("every engine has an entry");
         let shown = shown.expect("engines do not fail");
         let mut row = Measurement::new(subject, engine.to_string(), *seconds, &shown);
         let stats: Vec<_> = classifier.parts().iter().map(|part| part.stats()).collect();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::contestant::Shown;
+use super::candidate::Shown;
 use super::latency::{Quantiles, microseconds};
 use super::measure::Spread;
 use super::peer::{Origin, PeerSpec};
@@ -58,7 +58,7 @@ pub(crate) struct Measurement {
 }
 
 impl Measurement {
-    /// What is known of every contestant.
+    /// What is known of every candidate.
     pub(super) fn new(
         subject: &Subject,
         engine: String,
@@ -115,7 +115,7 @@ impl Failed {
     }
 }
 
-/// One contestant on one rule set.
+/// One candidate on one rule set.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Row {

@@ -4,6 +4,8 @@
 //! shuffled list of insertions and deletions is carried out: each insertion
 //! brings one of the rules that are out, each deletion takes one of those that
 //! are in. The list is the same for every engine. Only the list is timed.
+//!
+//! [TM19]: classyard::papers#tm19
 
 use std::time::{Duration, Instant};
 
@@ -162,7 +164,7 @@ impl EachStep {
     }
 }
 
-/// How often the clocks are asked in vain, to know what that costs.
+/// How often the clocks are read with nothing in between, to know what reading costs.
 const CLOCK_TRIALS: usize = 10_000;
 
 /// Runs something and says how much CPU time and how much time it took.

@@ -16,7 +16,7 @@ use crate::input::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use crate::input::rules::{RulesArgs, schema_choice};
 use crate::input::{count, did_you_mean, is_dash, read_bytes, source_name};
 use crate::output::style::counted;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// Convert rules, header traces and captures between formats
 ///
@@ -124,7 +124,7 @@ fn kind(text: &str) -> Result<Kind, String> {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let bytes = read_bytes(&args.input, args.bytes.text())?;
     let from = args.from.unwrap_or_else(|| contents(&bytes));
     let to = match args.to {
@@ -145,12 +145,16 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             bytes: args.bytes.clone(),
         };
         let rules = if is_dash(&args.input) {
-            reading.load_text(&source_name(&args.input), &text(&args.input, bytes)?, talk)?
+            reading.load_text(
+                &source_name(&args.input),
+                &text(&args.input, bytes)?,
+                reporter,
+            )?
         } else {
             drop(bytes);
-            reading.load(Some(&args.input), talk)?
+            reading.load(Some(&args.input), reporter)?
         };
-        return write_rules(&rules.policy, to, &args.output, talk);
+        return write_rules(&rules.policy, to, &args.output, reporter);
     }
     if args.table.is_some() {
         return Err(Failure::usage(format!(
@@ -162,7 +166,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     match to {
         Kind::Rules(_) => Err(mismatch(args, from, to)),
         Kind::Trace => {
-            let trace = headers(args, from, bytes, talk)?;
+            let trace = headers(args, from, bytes, reporter)?;
             to_file(&args.output, |out| {
                 write_trace(&trace, None, out).map_err(Trouble::Io)
             })
@@ -172,8 +176,8 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
                 return Err(Failure::usage("both files are captures")
                     .with_help("captures are read only to get headers out of them"));
             }
-            let trace = headers(args, from, bytes, talk)?;
-            write_capture(&trace, &args.output, one_a_microsecond, talk)
+            let trace = headers(args, from, bytes, reporter)?;
+            write_capture(&trace, &args.output, one_a_microsecond, reporter)
         }
     }
 }
@@ -235,7 +239,12 @@ fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     }
 }
 
-fn headers(args: &Args, from: Kind, bytes: Vec<u8>, talk: Talk) -> Result<PolicyTrace, Failure> {
+fn headers(
+    args: &Args,
+    from: Kind,
+    bytes: Vec<u8>,
+    reporter: Reporter,
+) -> Result<PolicyTrace, Failure> {
     let schema = args.schema.as_deref().map(schema_choice).transpose()?;
     let source = source_name(&args.input);
     if from == Kind::Trace {
@@ -245,7 +254,7 @@ fn headers(args: &Args, from: Kind, bytes: Vec<u8>, talk: Talk) -> Result<Policy
         });
         let text = text(&args.input, bytes)?;
         let loaded = read_trace(&source, &text, schema.as_ref(), false, &options)?;
-        talk.skipped(&loaded.skipped);
+        reporter.skipped(&loaded.skipped);
         return Ok(loaded.value.headers);
     }
     let default = capture::ReadOptions::default();
@@ -264,12 +273,12 @@ fn headers(args: &Args, from: Kind, bytes: Vec<u8>, talk: Talk) -> Result<Policy
         origin.add(&record.packet, record.frame, &mut trace);
     }
     let (warnings, more) = (reader.warnings(), reader.more_warnings());
-    HeadersArgs::warn(&source, warnings, more, talk);
+    HeadersArgs::warn(&source, warnings, more, reporter);
     let kinds = origin.left_out();
     if !kinds.is_empty() {
         let left_out: u64 = kinds.iter().map(|(_, count)| count).sum();
         let kinds = kinds.iter().map(|(kind, count)| format!("{count} {kind}"));
-        talk.note(&format!(
+        reporter.note(&format!(
             "{} without a header of {} left out: {}",
             counted(left_out, "packet"),
             policy.name(),
@@ -305,7 +314,7 @@ pub(crate) fn write_capture(
     trace: &PolicyTrace,
     path: &Path,
     time: impl Fn(usize) -> u64,
-    talk: Talk,
+    reporter: Reporter,
 ) -> Result<(), Failure> {
     let report = to_file(path, |out| {
         capture::write_trace(out, trace, time).map_err(|error| match error {
@@ -321,7 +330,7 @@ pub(crate) fn write_capture(
         (report.protocols_lost, "could not keep their protocol"),
     ] {
         if count > 0 {
-            talk.warn(&format!("{} {what}", counted(count, "header")));
+            reporter.warn(&format!("{} {what}", counted(count, "header")));
         }
     }
     Ok(())
@@ -335,9 +344,9 @@ pub(crate) fn one_a_microsecond(index: usize) -> u64 {
 }
 
 /// Tells what became of rules on their way into a file.
-pub(crate) fn tell(report: &WriteReport, talk: Talk) {
+pub(crate) fn tell(report: &WriteReport, reporter: Reporter) {
     if report.rules != report.lines {
-        talk.note(&format!(
+        reporter.note(&format!(
             "{} written as {}",
             counted(report.rules, "rule"),
             counted(report.lines, "line")
@@ -347,9 +356,9 @@ pub(crate) fn tell(report: &WriteReport, talk: Talk) {
     let named = report.losses.shown().len() == report.losses.total();
     for note in &report.notes {
         match note.effect {
-            Effect::Exact | Effect::Restated => talk.note(&note.text),
+            Effect::Exact | Effect::Restated => reporter.note(&note.text),
             Effect::Changed if named => {}
-            Effect::Changed => talk.warn(&note.text),
+            Effect::Changed => reporter.warn(&note.text),
         }
     }
 }

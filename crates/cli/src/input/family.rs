@@ -9,7 +9,7 @@ use classyard_workload::limits::FileLimit;
 
 use super::{did_you_mean, read_text, source_name};
 use crate::failure::Failure;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// A family of headers that rules can be generated for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -92,14 +92,18 @@ pub(crate) fn profile(name: &str) -> Result<Arc<Profile>, Failure> {
 }
 
 /// The profile that a ClassBench parameter file describes.
-pub(crate) fn seed_file(path: &Path, skip_bad: bool, talk: Talk) -> Result<Arc<Profile>, Failure> {
+pub(crate) fn seed_file(
+    path: &Path,
+    skip_bad: bool,
+    reporter: Reporter,
+) -> Result<Arc<Profile>, Failure> {
     let options = ReadOptions {
         skip_bad,
         ..ReadOptions::default()
     };
     let text = read_text(path, FileLimit::SEED_FILE)?;
     let loaded = SeedFile::parse(&source_name(path), &text, &options)?;
-    talk.skipped(&loaded.skipped);
+    reporter.skipped(&loaded.skipped);
     let name = path.file_stem().map_or_else(String::new, |stem| {
         let stem = stem.to_string_lossy();
         stem.strip_suffix("_seed").unwrap_or(&stem).to_owned()

@@ -20,7 +20,7 @@ use super::{is_dash, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
 use crate::output::style::counted;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// The flags of every command that reads headers.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -123,11 +123,11 @@ impl HeadersArgs {
         &self,
         policy: &Policy,
         reading: &RulesArgs,
-        talk: Talk,
+        reporter: Reporter,
     ) -> Result<Headers, Failure> {
         match &self.trace {
-            Some(path) => self.load_trace(path, policy, reading, talk),
-            None => self.load_capture(policy, &reading.bytes, None, talk),
+            Some(path) => self.load_trace(path, policy, reading, reporter),
+            None => self.load_capture(policy, &reading.bytes, None, reporter),
         }
     }
 
@@ -137,9 +137,9 @@ impl HeadersArgs {
         packets: usize,
         policy: &Policy,
         reading: &RulesArgs,
-        talk: Talk,
+        reporter: Reporter,
     ) -> Result<Headers, Failure> {
-        self.load_capture(policy, &reading.bytes, Some(packets), talk)
+        self.load_capture(policy, &reading.bytes, Some(packets), reporter)
     }
 
     /// Reads headers as text.
@@ -148,14 +148,14 @@ impl HeadersArgs {
         path: &Path,
         policy: &Policy,
         reading: &RulesArgs,
-        talk: Talk,
+        reporter: Reporter,
     ) -> Result<Headers, Failure> {
         let options = self.limit.trace(reading.options());
         let source = source_name(path);
         let text = read_text(path, reading.bytes.text())?;
         let choice = choice_of(policy)?;
         let loaded = read_trace(&source, &text, Some(&choice), false, &options)?;
-        talk.skipped(&loaded.skipped);
+        reporter.skipped(&loaded.skipped);
         let Trace { headers, .. } = loaded.value;
         Ok(Headers {
             trace: headers,
@@ -202,17 +202,17 @@ impl HeadersArgs {
     }
 
     /// Says what is wrong with a capture that could be read all the same.
-    pub(crate) fn warn(source: &str, warnings: &[Warning], more: u64, talk: Talk) {
+    pub(crate) fn warn(source: &str, warnings: &[Warning], more: u64, reporter: Reporter) {
         let stopped = |warning: &&Warning| warning.trouble == Trouble::Stopped;
         for warning in warnings.iter().filter(|warning| !stopped(warning)) {
-            talk.warn(&format!("{source}: {warning}"));
+            reporter.warn(&format!("{source}: {warning}"));
         }
         if more > 0 {
-            talk.warn(&format!("{source}: {}", counted(more, "more warning")));
+            reporter.warn(&format!("{source}: {}", counted(more, "more warning")));
         }
         let long = |warning: &Warning| matches!(warning.trouble, Trouble::LongPacket { .. });
         if warnings.iter().any(long) {
-            talk.note("--limit-record raises the limit on the length of packets");
+            reporter.note("--limit-record raises the limit on the length of packets");
         }
     }
 
@@ -221,7 +221,7 @@ impl HeadersArgs {
         policy: &Policy,
         bytes: &ByteLimit,
         first: Option<usize>,
-        talk: Talk,
+        reporter: Reporter,
     ) -> Result<Headers, Failure> {
         let default = capture::ReadOptions {
             first,
@@ -236,7 +236,7 @@ impl HeadersArgs {
             Some(path) => capture::read_capture_file(path, &options)?,
         };
         let (warnings, more) = (capture.warnings(), capture.more_warnings());
-        HeadersArgs::warn(capture.source(), warnings, more, talk);
+        HeadersArgs::warn(capture.source(), warnings, more, reporter);
         let origin = capture.classify_input(policy.schemas());
         let mut origin = origin.map_err(|error| Failure::usage(error.to_string()))?;
         let trace = std::mem::replace(&mut origin.trace, PolicyTrace::new(policy.schemas()));

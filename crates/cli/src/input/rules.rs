@@ -13,9 +13,9 @@ use super::limits::ByteLimit;
 use super::{count, did_you_mean, is_dash, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
-/// The flags of every command that reads rules, but for the file itself.
+/// The flags of every command that reads rules, except the file itself.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct RulesArgs {
     /// The format of the rules; without it, their first line tells
@@ -84,7 +84,11 @@ impl RulesArgs {
     }
 
     /// Reads a file of rules, or the embedded example if there is no file.
-    pub(crate) fn load(&self, file: Option<&Path>, talk: Talk) -> Result<LoadedRules, Failure> {
+    pub(crate) fn load(
+        &self,
+        file: Option<&Path>,
+        reporter: Reporter,
+    ) -> Result<LoadedRules, Failure> {
         let schema = self.schema()?;
         let (source, loaded) = match file {
             None => {
@@ -95,7 +99,7 @@ impl RulesArgs {
             }
             Some(path) if is_dash(path) => {
                 let text = read_text(path, self.bytes.text())?;
-                return self.load_text(&source_name(path), &text, talk);
+                return self.load_text(&source_name(path), &text, reporter);
             }
             Some(path) => {
                 let options = self.options();
@@ -103,7 +107,7 @@ impl RulesArgs {
                 (source_name(path), loaded)
             }
         };
-        Ok(finish(source, file.is_none(), loaded, talk))
+        Ok(finish(source, file.is_none(), loaded, reporter))
     }
 
     /// Reads rules from a text.
@@ -111,7 +115,7 @@ impl RulesArgs {
         &self,
         source: &str,
         text: &str,
-        talk: Talk,
+        reporter: Reporter,
     ) -> Result<LoadedRules, Failure> {
         let schema = self.schema()?;
         // A schema file that is named on standard input is sought here.
@@ -124,14 +128,19 @@ impl RulesArgs {
             &self.options(),
             &mut loader,
         )?;
-        Ok(finish(source.to_owned(), false, loaded, talk))
+        Ok(finish(source.to_owned(), false, loaded, reporter))
     }
 }
 
-fn finish(source: String, embedded: bool, loaded: Loaded<Policy>, talk: Talk) -> LoadedRules {
-    talk.skipped(&loaded.skipped);
+fn finish(
+    source: String,
+    embedded: bool,
+    loaded: Loaded<Policy>,
+    reporter: Reporter,
+) -> LoadedRules {
+    reporter.skipped(&loaded.skipped);
     for note in &loaded.notes {
-        talk.note(&format!("{source}: {note}"));
+        reporter.note(&format!("{source}: {note}"));
     }
     LoadedRules {
         policy: loaded.value,

@@ -1,6 +1,6 @@
 //! Reports on standard output: one file for each form.
 //!
-//! This is the only place that takes hold of standard output.
+//! This is the only place that opens standard output.
 
 use std::fmt;
 use std::io::{self, BufWriter, Write};

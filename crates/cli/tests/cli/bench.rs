@@ -364,7 +364,7 @@ fn the_real_rte_acl_answers_as_we_do() {
 
 #[test]
 fn learning_again_makes_lookups_as_fast_as_rebuilding() {
-    let arguments = "bench --relearn --profiles acl1 --sizes 4k --quick -e tss,forest";
+    let arguments = "bench --reoptimise --profiles acl1 --sizes 4k --quick -e tss,forest";
     let report = run(&format!("{arguments} --format json")).exits(0).json();
     // Of the two, one learns.
     let [row] = report.as_array().unwrap().as_slice() else {
@@ -388,7 +388,7 @@ fn learning_again_makes_lookups_as_fast_as_rebuilding() {
     run(arguments).exits(0).prints("acl1 4k").prints("adopted");
     let csv = run(&format!("{arguments} --format csv")).exits(0);
     assert_eq!(csv.csv().len(), 2);
-    run("bench --relearn --updates").exits(2);
+    run("bench --reoptimise --updates").exits(2);
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn every_form_says_which_run_it_is_of() {
     for more in [
         "",
         "--mixed 1k",
-        "--relearn -e forest",
+        "--reoptimise -e forest",
         "--hostile alike --traffic miss",
     ] {
         let arguments = match more.contains("-e ") {
@@ -87,7 +87,7 @@ fn rows_are_written_one_by_one() {
     for more in [
         "",
         "--mixed 1k",
-        "--relearn -e forest",
+        "--reoptimise -e forest",
         "--hostile alike --traffic miss",
     ] {
         let arguments = match more.contains("-e ") {

@@ -166,7 +166,7 @@ fn random_schemas_are_checked_by_their_seeds() {
         "chained_lookups",
         "flips",
         "rebuilds",
-        "relearnings",
+        "reoptimisations",
     ] {
         assert!(report["compared"][key].as_u64().unwrap() > 0, "no {key}");
     }

@@ -6,7 +6,7 @@ const SETS: [&str; 7] = [
     "overlapping",
     "ranges",
     "wildcards",
-    "nests",
+    "nested-prefixes",
     "alike",
     "one-bucket",
     "corners",
@@ -25,8 +25,8 @@ fn every_set_is_generated_and_read_again() {
     }
     run("generate --hostile nest -n 10")
         .exits(2)
-        .complains("did you mean `nests`?");
-    run("generate --hostile nests --profile acl1 -n 10").exits(2);
+        .complains("did you mean `nested-prefixes`?");
+    run("generate --hostile nested-prefixes --profile acl1 -n 10").exits(2);
 }
 
 #[test]
@@ -44,7 +44,10 @@ fn engines_agree_on_all_sets() {
 fn headers_are_made_that_are_hard_for_an_engine() {
     let folder = Folder::new();
     let rules = folder.path("rules");
-    run(&format!("generate --hostile nests -n 300 -o {rules}")).exits(0);
+    run(&format!(
+        "generate --hostile nested-prefixes -n 300 -o {rules}"
+    ))
+    .exits(0);
     for kind in ["worst", "one-bucket"] {
         let arguments = format!(
             "generate trace -r {rules} --kind {kind} --engine forest --candidates 200 -n 50"
@@ -62,7 +65,7 @@ fn headers_are_made_that_are_hard_for_an_engine() {
 
 #[test]
 fn the_worst_cases_stand_beside_the_friendly_one() {
-    let arguments = "bench --hostile nests,ranges --sizes 200 --profiles acl1 --quick \
+    let arguments = "bench --hostile nested-prefixes,ranges --sizes 200 --profiles acl1 --quick \
         --headers 300 --changes 100 -e linear,forest";
     let report = run(&format!("{arguments} --format json")).exits(0).json();
     let lookups = report["lookups"].as_array().unwrap();
@@ -86,7 +89,7 @@ fn the_worst_cases_stand_beside_the_friendly_one() {
     }
     run(arguments)
         .exits(0)
-        .prints("nests 200")
+        .prints("nested-prefixes 200")
         .prints("longer-runs")
         .prints("divided by the geometric mean of the friendly sets");
     let csv = run(&format!("{arguments} --format csv")).exits(0);
@@ -95,6 +98,6 @@ fn the_worst_cases_stand_beside_the_friendly_one() {
     assert_eq!(csv.csv().len(), lines.len());
     run("bench --hostile nest --sizes 100")
         .exits(2)
-        .complains("did you mean `nests`?");
-    run("bench --hostile nests --updates").exits(2);
+        .complains("did you mean `nested-prefixes`?");
+    run("bench --hostile nested-prefixes --updates").exits(2);
 }

@@ -1,4 +1,4 @@
-//! Data on standard output, talk on standard error, colours only for people.
+//! Data on standard output, reporter on standard error, colours only for people.
 
 use std::fs::File;
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-/// What a run left behind.
+/// What a run produced.
 pub(crate) struct Run {
     pub(crate) code: i32,
     pub(crate) stdout: String,

@@ -31,6 +31,8 @@
 //!
 //! # References
 //! [TM19] §II.B, Table II.
+//!
+//! [TM19]: crate::papers#tm19
 
 use std::sync::Arc;
 

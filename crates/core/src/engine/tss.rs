@@ -29,6 +29,8 @@
 //!
 //! # References
 //! [TM19] §II.B.2, §III.A-B.
+//!
+//! [TM19]: crate::papers#tm19
 
 use hashbrown::HashMap;
 

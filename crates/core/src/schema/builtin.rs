@@ -27,6 +27,8 @@ impl Schema {
 
     /// `openflow15`: the fifteen fields of [DEC14] Table I, in its order. 356
     /// bits in 6 words.
+    ///
+    /// [DEC14]: crate::papers#dec14
     #[must_use]
     pub fn openflow15() -> Arc<Schema> {
         static SCHEMA: OnceLock<Arc<Schema>> = OnceLock::new();

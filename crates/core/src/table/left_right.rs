@@ -101,6 +101,8 @@
 //! # References
 //! [RC15] Ramalhete, Correia: Left-Right: a concurrency control technique with
 //! wait-free population oblivious reads. 2015.
+//!
+//! [RC15]: crate::papers#rc15
 
 #![allow(unsafe_code)]
 

@@ -136,6 +136,8 @@
 //!             these   has    └─────▶│ standby  │  ◀──── readers that came before
 //!                     these  replay └──────────┘        the last swap, if any
 //! ```
+//!
+//! [RC15]: crate::papers#rc15
 
 mod handles;
 mod left_right;

@@ -116,7 +116,7 @@ pub enum WriteError {
 /// Writes a packet for each header of a trace; [`frame`](super::frame) says
 /// what packets. `timestamp_ns` gives the time of each, by position.
 ///
-/// Reading the file back gives the same five-tuples, but for what the report
+/// Reading the file back gives the same five-tuples, except what the report
 /// counts as lost.
 ///
 /// # Errors

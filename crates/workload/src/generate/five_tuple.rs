@@ -23,6 +23,8 @@
 //!
 //! # References
 //! D. E. Taylor and J. S. Turner, ClassBench, 2007, §V; [TM19] §IV.A.
+//!
+//! [TM19]: classyard::papers#tm19
 
 use classyard::{FieldMatch, Progress};
 use hashbrown::{HashMap, HashSet};

@@ -26,7 +26,7 @@
 //!
 //! # What is promised
 //! * The same recipe gives the same policy on every machine.
-//! * No two rules match the same headers field by field, but for
+//! * No two rules match the same headers field by field, except for
 //!   [`Hostile::Alike`].
 //! * The policy has exactly the number of rules that was asked for. When the
 //!   family does not have as many distinct rules, that is an error which says
@@ -35,6 +35,8 @@
 //! * Rule `i` has id `i` and priority `n - i`: the first rule wins. Rules of the
 //!   first three families are ordered from specific to general, so that none
 //!   hides another.
+//!
+//! [DEC14]: classyard::papers#dec14
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

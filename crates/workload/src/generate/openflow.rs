@@ -20,6 +20,8 @@
 //!
 //! # References
 //! [DEC14] §V.A, Tables I and III; OpenFlow Switch Specification 1.5.1, §7.2.3.8.
+//!
+//! [DEC14]: classyard::papers#dec14
 
 use classyard::{Field, FieldMatch, FieldRole, MatchKind, Progress, Schema};
 
@@ -44,6 +46,8 @@ pub struct OpenFlowRules {
 impl Default for OpenFlowRules {
     /// The ratios of [DEC14] Table III, and wildcards as in a switch that does
     /// a bit of everything. Not consistent, as in the paper.
+    ///
+    /// [DEC14]: classyard::papers#dec14
     fn default() -> OpenFlowRules {
         OpenFlowRules {
             ratios: [

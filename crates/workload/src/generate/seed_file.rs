@@ -22,6 +22,8 @@
 //! # References
 //! D. E. Taylor and J. S. Turner, ClassBench: a packet classification benchmark,
 //! IEEE/ACM Transactions on Networking 15 (3), 2007; [TM19] §IV.A.
+//!
+//! [TM19]: classyard::papers#tm19
 
 use std::path::Path;
 

@@ -257,6 +257,8 @@ fn dual_policies_share_what_says_nothing_about_addresses() {
 }
 
 /// [DEC14] Table III.
+///
+/// [DEC14]: classyard::papers#dec14
 #[test]
 fn openflow_fields_have_the_papers_ratios_of_distinct_values() {
     let rules = 4000;

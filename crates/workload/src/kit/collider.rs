@@ -4,7 +4,7 @@
 //! are looked up singly and with a mask as well. Where there is a list of
 //! expected answers, the first is held against it too. Then, if asked for,
 //! rules are removed, replaced and put back at random, and the engines must
-//! agree after each transaction. Now and then those that can learn again from
+//! agree after each transaction. Now and then those that can re-optimise from
 //! their rules, and adopt what they learn with the transactions that follow.
 //!
 //! Agreement is cheap: a million headers take as long as looking them up. Only
@@ -122,10 +122,10 @@ pub fn collide(
 const ORACLE: &str = "linear";
 
 /// Transactions from one learning to the next, in the mean.
-const RELEARNED: usize = 64;
+const REOPTIMISED: usize = 64;
 
 /// Steps of adopting done at once, one of these; the others come with updates.
-const RELEARNED_AT_ONCE: [usize; 3] = [0, 100, usize::MAX];
+const REOPTIMISED_AT_ONCE: [usize; 3] = [0, 100, usize::MAX];
 
 /// For each part, where its headers stand in the trace.
 fn indices(policy: &Policy, trace: &PolicyTrace) -> Vec<Vec<usize>> {
@@ -465,9 +465,9 @@ impl<'a> Collider<'a> {
             let changes = self.overlay.draw(&mut dice);
             made += changes.iter().map(Vec::len).sum::<usize>().max(1);
             self.apply(&changes)?;
-            if moments.below(RELEARNED) == 0 {
-                let steps = RELEARNED_AT_ONCE[moments.below(RELEARNED_AT_ONCE.len())];
-                self.relearn(steps)?;
+            if moments.below(REOPTIMISED) == 0 {
+                let steps = REOPTIMISED_AT_ONCE[moments.below(REOPTIMISED_AT_ONCE.len())];
+                self.reoptimise(steps)?;
             }
             self.compare_some()?;
         }
@@ -476,8 +476,8 @@ impl<'a> Collider<'a> {
         self.compare_some()
     }
 
-    /// Has engines learn again, and adopt so many steps of that at once.
-    fn relearn(&mut self, steps: usize) -> Result<(), Stop> {
+    /// Has engines re-optimise, and adopt so many steps of that at once.
+    fn reoptimise(&mut self, steps: usize) -> Result<(), Stop> {
         for seat in 0..self.seats.len() {
             let subject = self.seats[seat].subject;
             for part in self.policy.part_ids() {
@@ -485,7 +485,7 @@ impl<'a> Collider<'a> {
                 let learned = guarded(|| reoptimise(classifier.as_mut(), steps));
                 let message = match learned {
                     Ok(Ok(learned)) => {
-                        self.report.counters.relearnings += usize::from(learned);
+                        self.report.counters.reoptimisations += usize::from(learned);
                         continue;
                     }
                     Ok(Err(error)) => error.to_string(),
@@ -493,7 +493,7 @@ impl<'a> Collider<'a> {
                 };
                 let place = Place { part, row: 0 };
                 let lookup = Lookup::Panic(message);
-                return Err(self.found(lookup, place, subject, None, Question::Relearn));
+                return Err(self.found(lookup, place, subject, None, Question::Reoptimise));
             }
         }
         Ok(())

@@ -7,7 +7,7 @@
 //! repeat:
 //!     draw a transaction; the oracle and every subject take or refuse it,
 //!         with the same error
-//!     now and then: have the subjects reorganise themselves, or learn again
+//!     now and then: have the subjects reorganise themselves, or re-optimise
 //!         and adopt a part of that at once and the rest with later updates
 //!     every few transactions: draw headers, and ask every subject
 //!         batches of many lengths, with candidates    the right outcome
@@ -43,7 +43,7 @@ pub use question::{Finding, Question};
 pub use report::Disagreement;
 pub use scenario::{Action, Scenario, minimise};
 
-use question::{apply, ask, chain, rebuild, relearn};
+use question::{apply, ask, chain, rebuild, reoptimise};
 
 /// What to do, and how much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,8 +105,8 @@ pub struct Counters {
     pub changes: usize,
     /// Reorganisations.
     pub rebuilds: usize,
-    /// Times that something was learned again.
-    pub relearnings: usize,
+    /// Times that something was re-optimised.
+    pub reoptimisations: usize,
     /// Batches looked up.
     pub batches: usize,
     /// Headers in them.
@@ -135,7 +135,7 @@ impl Counters {
             ("refused transactions", self.refused),
             ("changes", self.changes),
             ("rebuilds", self.rebuilds),
-            ("relearnings", self.relearnings),
+            ("reoptimisations", self.reoptimisations),
             ("batches", self.batches),
             ("batch lookups", self.batch_keys),
             ("single lookups", self.singles),
@@ -161,7 +161,7 @@ impl Counters {
         self.refused += other.refused;
         self.changes += other.changes;
         self.rebuilds += other.rebuilds;
-        self.relearnings += other.relearnings;
+        self.reoptimisations += other.reoptimisations;
         self.batches += other.batches;
         self.batch_keys += other.batch_keys;
         self.singles += other.singles;
@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
             }
             if dice.one_in(3) {
                 let steps = [0, 1, 40, usize::MAX][dice.below(4)];
-                self.relearn(steps)?;
+                self.reoptimise(steps)?;
             }
         }
     }
@@ -424,19 +424,19 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    fn relearn(&mut self, steps: usize) -> Result<(), Stop<'a>> {
+    fn reoptimise(&mut self, steps: usize) -> Result<(), Stop<'a>> {
         for seat in &mut self.seats {
-            self.outcome.counters.relearnings += 1;
-            if let Err(finding) = relearn(seat.classifier.as_mut(), steps) {
+            self.outcome.counters.reoptimisations += 1;
+            if let Err(finding) = reoptimise(seat.classifier.as_mut(), steps) {
                 return Err(Stop::Found(Box::new(Found {
                     subject: seat.subject,
-                    question: Question::Relearn,
+                    question: Question::Reoptimise,
                     finding,
                     built_over: None,
                 })));
             }
         }
-        self.history.push(Action::Relearn(steps));
+        self.history.push(Action::Reoptimise(steps));
         Ok(())
     }
 

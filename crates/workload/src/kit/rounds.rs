@@ -2,7 +2,7 @@
 //!
 //! A [`Round`] follows from a seed: a schema, a number of rules, the rules to
 //! begin with, and how much to do. It is a run of
-//! [`differential`](super::differential()) with updates, rebuilds, learning and
+//! [`differential`](super::differential::differential) with updates, rebuilds, learning and
 //! emptying and filling again, so a round is repeated by its seed alone, with
 //! whatever subjects.
 //!
@@ -41,8 +41,8 @@ const CHANGES_PER_RULE: usize = 13;
 /// Changes that the phases take however many rules there are.
 const CHANGES: usize = 500;
 
-/// About how many checks there are in a round, but for small sets, which have
-/// one after every tenth transaction. Reorganising and learning again come with
+/// About how many checks there are in a round, except for small sets, which have
+/// one after every tenth transaction. Reorganising and re-optimisation come with
 /// checks, and learning takes most of a round's time.
 const CHECKS: usize = 50;
 

@@ -147,7 +147,7 @@ fn parse_id(text: &str) -> Result<RuleId, String> {
     RuleId::new(number).map_err(|error| error.to_string())
 }
 
-/// Writes a rule so that [`parse_rule`] reads the same one, but for its action.
+/// Writes a rule so that [`parse_rule`] reads the same one, except for its action.
 #[must_use]
 pub fn write_rule(rule: RuleRef<'_>) -> String {
     let body = rule.to_string();
@@ -218,7 +218,7 @@ pub fn parse_change(schema: &Arc<Schema>, text: &str) -> Result<OwnedChange, Str
     }
 }
 
-/// Writes a change so that [`parse_change`] reads the same one, but for its
+/// Writes a change so that [`parse_change`] reads the same one, except for its
 /// rule's action.
 #[must_use]
 pub fn write_change(change: &OwnedChange) -> String {

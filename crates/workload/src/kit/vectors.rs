@@ -3,7 +3,7 @@
 //! A case is engine-neutral: rules, headers and the rules that match each, best
 //! first. Every engine runs every case, built in every way in which a rule set
 //! can come about, looked up in every way in which a header can be. Where an
-//! engine does not run a case, a [`Skip`] says why.
+//! engine does not run a case, a [`Skip`](super::Skip) says why.
 //!
 //! # Format
 //! ```toml
@@ -19,7 +19,7 @@
 //! changes = ["remove 3", "insert 4 @ 11: *"]
 //! refused = "change 1: cannot insert"     # how the error begins; optional
 //! rebuild = true                          # reorganise afterwards; optional
-//! relearn = 3                             # then learn again, and adopt that so far
+//! reoptimise = 3                             # then re-optimise, and adopt that so far
 //! probes = ["dport=80 proto=tcp -> 4, 7"]
 //! ```
 //! [`super::text`] says how lines are written.
@@ -59,9 +59,9 @@ pub struct Step {
     pub refused: Option<String>,
     /// Whether to reorganise afterwards.
     pub rebuild: bool,
-    /// Whether to learn again after that, and how many steps to adopt it at
+    /// Whether to re-optimise after that, and how many steps to adopt it at
     /// once.
-    pub relearn: Option<usize>,
+    pub reoptimise: Option<usize>,
     /// What is looked up then.
     pub probes: Vec<Probe>,
 }
@@ -153,8 +153,8 @@ impl Case {
             if step.rebuild {
                 out += "rebuild = true\n";
             }
-            if let Some(steps) = step.relearn {
-                out += &format!("relearn = {steps}\n");
+            if let Some(steps) = step.reoptimise {
+                out += &format!("reoptimise = {steps}\n");
             }
             out += &probes(&step.probes);
         }
@@ -250,7 +250,7 @@ struct RawStep {
     refused: Option<String>,
     #[serde(default)]
     rebuild: bool,
-    relearn: Option<usize>,
+    reoptimise: Option<usize>,
     #[serde(default)]
     probes: Vec<String>,
 }
@@ -296,7 +296,7 @@ fn parse_case(raw: RawCase) -> Result<Case, String> {
             changes: changes.collect::<Result<_, String>>()?,
             refused: raw.refused,
             rebuild: raw.rebuild,
-            relearn: raw.relearn,
+            reoptimise: raw.reoptimise,
             probes: probes(&raw.probes)?,
         })
     };
@@ -395,7 +395,7 @@ mod tests {
         [[case.step]]
         changes = ["remove 3", "modify 7 @ 1: *"]
         rebuild = true
-        relearn = 3
+        reoptimise = 3
         probes = ["* -> 7"]
     "#;
 

@@ -172,7 +172,7 @@ impl Transport {
 ///
 /// Fields that the packet does not have, or that were cut off, are 0 or
 /// `None`. [`Parsed::kind`] says whether the five-tuple is complete; use
-/// [`Parsed::ipv4_5tuple`] and its siblings, which mind that.
+/// [`Parsed::ipv4_5tuple`] and its siblings, which check that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Parsed {

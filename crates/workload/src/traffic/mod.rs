@@ -30,6 +30,8 @@
 //!
 //! # References
 //! [TM19] §IV.A and §V.A; D. E. Taylor and J. S. Turner, ClassBench, 2007, §VI.
+//!
+//! [TM19]: classyard::papers#tm19
 
 use classyard::policy::PartId;
 use classyard::{

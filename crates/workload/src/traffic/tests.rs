@@ -312,7 +312,7 @@ fn corners_stand_inside_and_just_outside() {
 
 #[test]
 fn the_worst_headers_are_more_work_than_others() {
-    let family = Family::Hostile(crate::generate::Hostile::Nests);
+    let family = Family::Hostile(crate::generate::Hostile::NestedPrefixes);
     let policy = generate(&Recipe::new(family, 2000, 1), &mut NoProgress).unwrap();
     let config = TrafficConfig {
         headers: 500,

@@ -22,7 +22,7 @@ pub(crate) enum Fault {
     /// Some removed rules go on matching.
     ForgetsRemoval,
     /// A rule with the matches of a better one is dropped, for good.
-    DropsShadowedTwin,
+    DropsShadowedDuplicate,
     /// The last value of a range does not match.
     RangeEndOpen,
     /// The last header of a batch of 17 misses.
@@ -56,7 +56,7 @@ pub(crate) enum Fault {
     /// Reorganising loses the worst rule.
     RebuildLosesWorst,
     /// Building keeps a rule only if no equal one came before.
-    BuildLosesTwins,
+    BuildLosesDuplicates,
     /// Answers of earlier batches are kept in the scratch.
     StaleScratch,
     /// The trace names a rule that is not there.
@@ -80,7 +80,7 @@ pub(crate) const FAULTS: [Fault; 29] = [
     Fault::SecondBest,
     Fault::HigherIdOnTie,
     Fault::ForgetsRemoval,
-    Fault::DropsShadowedTwin,
+    Fault::DropsShadowedDuplicate,
     Fault::RangeEndOpen,
     Fault::BatchOf17,
     Fault::PanicsAt33,
@@ -97,7 +97,7 @@ pub(crate) const FAULTS: [Fault; 29] = [
     Fault::CheckTakesAll,
     Fault::ModifyKeepsPriority,
     Fault::RebuildLosesWorst,
-    Fault::BuildLosesTwins,
+    Fault::BuildLosesDuplicates,
     Fault::StaleScratch,
     Fault::TraceNamesStranger,
     Fault::CountOffByOne,
@@ -149,10 +149,12 @@ impl Broken {
         let oracle = Oracle::new(rules, limits);
         let mut kept = RuleSet::new(rules.schema());
         for rule in rules.iter() {
-            let twin = kept.iter().find(|k| k.words() == rule.words());
+            let duplicate = kept.iter().find(|k| k.words() == rule.words());
             let lost = match fault {
-                Fault::BuildLosesTwins => twin.is_some(),
-                Fault::DropsShadowedTwin => twin.is_some_and(|t| t.winner().beats(rule.winner())),
+                Fault::BuildLosesDuplicates => duplicate.is_some(),
+                Fault::DropsShadowedDuplicate => {
+                    duplicate.is_some_and(|t| t.winner().beats(rule.winner()))
+                }
                 Fault::ThirteenthOfTuple => {
                     kept.iter().filter(|k| k.mask() == rule.mask()).count() == 12
                 }
@@ -236,7 +238,7 @@ impl Broken {
             OwnedChange::Insert(rule) | OwnedChange::Modify(rule) => {
                 let mut rule = Arc::clone(rule);
                 self.first.entry(id).or_insert_with(|| Arc::clone(&rule));
-                if self.fault == Fault::DropsShadowedTwin
+                if self.fault == Fault::DropsShadowedDuplicate
                     && self.oracle.rules().any(|other| {
                         let (other, rule) = (other.view(), rule.view());
                         other.words() == rule.words() && other.winner().beats(rule.winner())

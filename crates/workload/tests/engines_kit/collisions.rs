@@ -88,7 +88,7 @@ fn faults_are_found_and_the_right_engine_is_blamed() {
         (Fault::SecondBest, Lookup::Batch),
         (Fault::HigherIdOnTie, Lookup::Batch),
         (Fault::RangeEndOpen, Lookup::Batch),
-        (Fault::BuildLosesTwins, Lookup::Batch),
+        (Fault::BuildLosesDuplicates, Lookup::Batch),
         (Fault::ForgetsRemoval, Lookup::Batch),
         (Fault::ModifyKeepsPriority, Lookup::Batch),
         (Fault::SingleMissesTop, Lookup::Single),

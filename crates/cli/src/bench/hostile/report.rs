@@ -64,7 +64,7 @@ pub(crate) struct LookupRatios {
     pub(crate) build: f64,
 }
 
-/// What single changes cost, and what is left behind.
+/// What single changes cost, and what remains.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Changes {
     /// Rules at the end.

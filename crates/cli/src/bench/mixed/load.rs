@@ -30,7 +30,7 @@ use super::super::latency::Durations;
 use super::super::measure::{as_rate, thread_cpu_time};
 use super::churn::Churn;
 use super::live::Live;
-use super::processors::{Pair, stay_on};
+use super::processors::{CpuPair, stay_on};
 
 /// Batches whose answers are kept in each run.
 pub(super) const KEPT: u32 = 16;
@@ -64,7 +64,7 @@ pub(super) struct Pace {
     pub(super) transaction: usize,
     pub(super) duration: Duration,
     pub(super) publish_interval: Duration,
-    pub(super) processors: Option<Pair>,
+    pub(super) processors: Option<CpuPair>,
 }
 
 /// What the reader has measured.

@@ -25,7 +25,7 @@ mod processors;
 mod report;
 
 pub(crate) use load::Rate;
-pub(crate) use processors::{Pair, Wish};
+pub(crate) use processors::{CpuPair, CpuPinning};
 pub(crate) use report::{MixedRow, write_csv, write_table};
 
 use super::Subject;
@@ -65,7 +65,7 @@ pub(crate) struct MixedPlan {
     pub(crate) changes: usize,
     /// Seed of the list.
     pub(crate) seed: u64,
-    pub(crate) processors: Option<Pair>,
+    pub(crate) processors: Option<CpuPair>,
 }
 
 impl MixedPlan {
@@ -110,58 +110,58 @@ pub(crate) fn measure_mixed(
         churn: &churn,
         trace,
     };
-    let mut lanes: Vec<Lane<'_>> = Vec::new();
+    let mut all_series: Vec<Series<'_>> = Vec::new();
     for engine in engines {
-        lanes.extend(plan.rates.iter().map(|&rate| Lane::new(engine, rate)));
+        all_series.extend(plan.rates.iter().map(|&rate| Series::new(engine, rate)));
     }
-    let steps = plan.repeats * lanes.len();
+    let steps = plan.repeats * all_series.len();
     for repeat in 0..plan.repeats {
         // In turns over the engines at each rate.
-        for turn in 0..lanes.len() {
-            let done = repeat * lanes.len() + turn;
+        for turn in 0..all_series.len() {
+            let done = repeat * all_series.len() + turn;
             classyard::classifier::report(progress, "mixed load", done, steps)?;
             let (rate, engine) = (turn / engines.len(), turn % engines.len());
-            let lane = &mut lanes[engine * plan.rates.len() + rate];
+            let series = &mut all_series[engine * plan.rates.len() + rate];
             let pace = Pace {
-                rate: lane.rate,
-                transaction: plan.transaction(lane.rate),
+                rate: series.rate,
+                transaction: plan.transaction(series.rate),
                 duration: plan.duration,
                 publish_interval: plan.publish_interval,
                 processors: plan.processors,
             };
-            let run = bench.run(lane.engine, pace)?;
-            lane.add(&run);
+            let run = bench.run(series.engine, pace)?;
+            series.add(&run);
         }
     }
-    let rows = lanes.into_iter().map(|lane| MixedRow {
+    let rows = all_series.into_iter().map(|series| MixedRow {
         set: subject.name.clone(),
-        engine: lane.engine.to_string(),
+        engine: series.engine.to_string(),
         rules: churn.initial_len(),
-        target: match lane.rate {
+        target: match series.rate {
             Rate::Of(rate) => super::size_name(rate),
             Rate::Max => "max".to_owned(),
         },
-        target_updates_per_second: match lane.rate {
+        target_updates_per_second: match series.rate {
             Rate::Of(rate) => Some(rate),
             Rate::Max => None,
         },
-        transaction: plan.transaction(lane.rate),
+        transaction: plan.transaction(series.rate),
         publish_interval_seconds: plan.publish_interval.as_secs_f64(),
-        updates_per_second: Spread::of(&lane.updates),
-        updates_per_cpu_second: Spread::of(&lane.cpu_updates),
-        lookups_per_second: spread(&lane.lookups),
-        lookups_per_cpu_second: spread(&lane.cpu_lookups),
-        batch_seconds: lane.batches.quantiles(),
-        apply_seconds: lane.applied.quantiles(),
-        publish_seconds: lane.published.quantiles(),
-        visible_seconds: lane.visible.quantiles(),
-        reader_cpu_share: least(&lane.reader_shares).unwrap_or(0.0),
-        writer_cpu_share: least(&lane.writer_shares),
-        writer_busy_share: Spread::of(&lane.busy).map(|spread| spread.median),
+        updates_per_second: Spread::of(&series.updates),
+        updates_per_cpu_second: Spread::of(&series.cpu_updates),
+        lookups_per_second: spread(&series.lookups),
+        lookups_per_cpu_second: spread(&series.cpu_lookups),
+        batch_seconds: series.batches.quantiles(),
+        apply_seconds: series.applied.quantiles(),
+        publish_seconds: series.published.quantiles(),
+        visible_seconds: series.visible.quantiles(),
+        reader_cpu_share: least(&series.reader_shares).unwrap_or(0.0),
+        writer_cpu_share: least(&series.writer_shares),
+        writer_busy_share: Spread::of(&series.busy).map(|spread| spread.median),
         reader_processor: plan.processors.map(|pair| pair.reader),
         writer_processor: plan.processors.map(|pair| pair.writer),
-        checked_batches: lane.checked_batches,
-        wrong: lane.wrong,
+        checked_batches: series.checked_batches,
+        wrong: series.wrong,
     });
     Ok(rows.collect())
 }
@@ -280,7 +280,7 @@ impl Bench<'_> {
 }
 
 /// An engine at a rate, and what it has shown.
-struct Lane<'a> {
+struct Series<'a> {
     engine: &'a EngineSpec,
     rate: Rate,
     updates: Vec<f64>,
@@ -298,9 +298,9 @@ struct Lane<'a> {
     wrong: usize,
 }
 
-impl<'a> Lane<'a> {
-    fn new(engine: &'a EngineSpec, rate: Rate) -> Lane<'a> {
-        Lane {
+impl<'a> Series<'a> {
+    fn new(engine: &'a EngineSpec, rate: Rate) -> Series<'a> {
+        Series {
             engine,
             rate,
             updates: Vec::new(),

@@ -7,26 +7,26 @@ use std::fmt;
 
 /// The processors of the two threads, by the system's numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pair {
+pub(crate) struct CpuPair {
     pub(crate) reader: usize,
     pub(crate) writer: usize,
 }
 
 /// What the user wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum CpuPinning {
     /// A good pair, if there is one.
     #[default]
     Automatic,
     /// Wherever the system puts them.
     Any,
     /// These.
-    These(Pair),
+    These(CpuPair),
 }
 
-impl Wish {
+impl CpuPinning {
     /// Reads `auto`, `any` or two numbers, for the argument parser.
-    pub(crate) fn parse(text: &str) -> Result<Wish, String> {
+    pub(crate) fn parse(text: &str) -> Result<CpuPinning, String> {
         let expected = || {
             format!(
                 "`{text}` names no processors; expected the reader's and the writer's number \
@@ -34,32 +34,34 @@ impl Wish {
             )
         };
         match text {
-            "auto" => return Ok(Wish::Automatic),
-            "any" => return Ok(Wish::Any),
+            "auto" => return Ok(CpuPinning::Automatic),
+            "any" => return Ok(CpuPinning::Any),
             _ => {}
         }
         let (reader, writer) = text.split_once(',').ok_or_else(expected)?;
         let number = |text: &str| text.trim().parse().map_err(|_| expected());
-        let pair = Pair {
+        let pair = CpuPair {
             reader: number(reader)?,
             writer: number(writer)?,
         };
         if pair.reader == pair.writer {
             return Err("reader and writer need a processor each".to_owned());
         }
-        Ok(Wish::These(pair))
+        Ok(CpuPinning::These(pair))
     }
 
     /// The pair to use; `None` leaves it to the system.
     ///
     /// # Errors
     /// When the pair that is wanted cannot be had, in words.
-    pub(crate) fn choose(self) -> Result<Option<Pair>, String> {
+    pub(crate) fn choose(self) -> Result<Option<CpuPair>, String> {
         let allowed = system::allowed();
         let pair = match self {
-            Wish::Any => return Ok(None),
-            Wish::Automatic => return Ok(choose_of(&allowed.unwrap_or_default(), system::core)),
-            Wish::These(pair) => pair,
+            CpuPinning::Any => return Ok(None),
+            CpuPinning::Automatic => {
+                return Ok(choose_of(&allowed.unwrap_or_default(), system::core));
+            }
+            CpuPinning::These(pair) => pair,
         };
         let Some(allowed) = allowed else {
             return Err("this system does not let programs choose their processors".to_owned());
@@ -76,7 +78,7 @@ impl Wish {
     }
 }
 
-impl Pair {
+impl CpuPair {
     /// Whether both are threads of one core, if that is known.
     pub(crate) fn share_a_core(self) -> bool {
         let cores = (system::core(self.reader), system::core(self.writer));
@@ -84,7 +86,7 @@ impl Pair {
     }
 }
 
-impl fmt::Display for Pair {
+impl fmt::Display for CpuPair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} and {}", self.reader, self.writer)
     }
@@ -92,11 +94,11 @@ impl fmt::Display for Pair {
 
 /// The last processor (interrupts tend to go to the first), and the last one
 /// before it on another core, if any is.
-fn choose_of(allowed: &[usize], core: impl Fn(usize) -> Option<String>) -> Option<Pair> {
+fn choose_of(allowed: &[usize], core: impl Fn(usize) -> Option<String>) -> Option<CpuPair> {
     let (&reader, others) = allowed.split_last()?;
     let elsewhere = |other: &&usize| core(**other) != core(reader);
     let other = others.iter().rev().find(elsewhere).or(others.last());
-    other.map(|&writer| Pair { reader, writer })
+    other.map(|&writer| CpuPair { reader, writer })
 }
 
 /// Keeps the calling thread on a processor. Where that is refused the thread
@@ -152,21 +154,25 @@ mod tests {
 
     #[test]
     fn wishes_are_read() {
-        let pair = Pair {
+        let pair = CpuPair {
             reader: 3,
             writer: 1,
         };
-        assert_eq!(Wish::parse("3,1"), Ok(Wish::These(pair)));
-        assert_eq!(Wish::parse("any"), Ok(Wish::Any));
-        assert_eq!(Wish::parse("auto"), Ok(Wish::Automatic));
+        assert_eq!(CpuPinning::parse("3,1"), Ok(CpuPinning::These(pair)));
+        assert_eq!(CpuPinning::parse("any"), Ok(CpuPinning::Any));
+        assert_eq!(CpuPinning::parse("auto"), Ok(CpuPinning::Automatic));
         for bad in ["", "1", "1,", "a,b", "1,2,3", "-1,2"] {
             assert!(
-                Wish::parse(bad)
+                CpuPinning::parse(bad)
                     .unwrap_err()
                     .contains("names no processors")
             );
         }
-        assert!(Wish::parse("2,2").unwrap_err().contains("a processor each"));
+        assert!(
+            CpuPinning::parse("2,2")
+                .unwrap_err()
+                .contains("a processor each")
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! A peer is a program of its own that stays alive through a measurement. It
 //! reads rules and headers from a file ([`subject`]) and obeys commands
-//! ([`process`]). `bench/peers` has the programs and says how they talk.
+//! ([`process`]). `bench/peers` has the programs and says how they reporter.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use std::time::Duration;
 use classyard::{Policy, PolicyTrace, Winner};
 use serde::{Deserialize, Serialize};
 
-use super::contestant::Contestant;
+use super::candidate::Candidate;
 use super::measure::as_rate;
 use process::Process;
 
@@ -21,7 +21,7 @@ mod subject;
 
 pub(crate) use spec::PeerSpec;
 
-/// The version of the way that peers talk.
+/// The version of the way that peers reporter.
 const PROTOCOL: u32 = 1;
 
 /// What a peer says of itself.
@@ -128,7 +128,7 @@ impl Peer {
         self.hello.algorithms.len()
     }
 
-    /// One contestant for each algorithm, with its name and origin.
+    /// One candidate for each algorithm, with its name and origin.
     pub(crate) fn algorithms(&self) -> Vec<(Algorithm, Origin)> {
         let one = |name: &String| {
             let algorithm = Algorithm {
@@ -171,7 +171,7 @@ impl Algorithm {
     }
 }
 
-impl Contestant for Algorithm {
+impl Candidate for Algorithm {
     fn batch_rate(&mut self) -> Result<f64, String> {
         self.pass(classyard::BATCH)
     }

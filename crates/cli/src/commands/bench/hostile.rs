@@ -8,7 +8,7 @@ use crate::bench::{Run, hostile};
 use crate::failure::Failure;
 use crate::input::family::{hostile_sets, profile};
 use crate::output::json;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// Headers of a measurement, fewer than elsewhere because lookups may take
 /// microseconds.
@@ -20,7 +20,7 @@ impl BenchReport for hostile::Results {
     }
 }
 
-pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let friendly: Result<Vec<_>, Failure> = profile_names(args)
         .into_iter()
         .map(|name| Ok((name.to_owned(), profile(name)?)))
@@ -37,9 +37,9 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         update_repeats: args.repeats().min(3),
         changes: args.changes.map(|changes| args.limited(changes)),
     };
-    let mut sink = args.output.begin(args.seed, talk)?;
+    let mut sink = args.output.begin(args.seed, reporter)?;
     let mut finished = |row: hostile::HostileRow<'_>| sink.row(&row);
-    let results = hostile::measure(&plan, &mut talk.progress(), &mut finished)?;
+    let results = hostile::measure(&plan, &mut reporter.progress(), &mut finished)?;
     sink.end(&results)?;
     if results.any_wrong() {
         return Err(Failure::Different);

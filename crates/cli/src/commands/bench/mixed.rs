@@ -9,12 +9,13 @@ use serde::Serialize;
 use super::output::{BenchReport, write_rows};
 use super::{Args, subjects};
 use crate::bench::{
-    MixedPlan, MixedRow, Pair, Rate, Run, Wish, measure_mixed, write_mixed_csv, write_mixed_table,
+    CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, Run, measure_mixed, write_mixed_csv,
+    write_mixed_table,
 };
 use crate::failure::Failure;
 use crate::output::style::counted;
 use crate::output::{Report, csv};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct MixedArgs {
@@ -80,12 +81,12 @@ pub(super) struct MixedArgs {
     #[arg(
         long,
         default_value = "auto",
-        value_parser = Wish::parse,
+        value_parser = CpuPinning::parse,
         requires = "mixed",
         value_name = "READER,WRITER",
         help_heading = "Mixed load"
     )]
-    processors: Wish,
+    processors: CpuPinning,
 }
 
 /// A run of a smoke test.
@@ -162,7 +163,7 @@ impl BenchReport for Results {
 }
 
 /// Measures at these rates.
-pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure> {
+pub(super) fn run(args: &Args, rates: &[Rate], reporter: Reporter) -> Result<(), Failure> {
     let engines = args.engines();
     if let Some(engine) = engines.iter().find(|spec| !spec.is_dynamic()) {
         return Err(classyard::engine::takes_no_updates(&engine.to_string()).into());
@@ -181,16 +182,16 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
         seed: args.seed,
         processors: args.mixed.processors.choose().map_err(Failure::usage)?,
     };
-    announce(&plan, args, talk);
-    let mut sink = args.output.begin(args.seed, talk)?;
+    announce(&plan, args, reporter);
+    let mut sink = args.output.begin(args.seed, reporter)?;
     let mut rows = Vec::new();
-    for subject in subjects(args, talk)? {
-        let subject = subject.load(args, args.headers(), talk)?;
+    for subject in subjects(args, reporter)? {
+        let subject = subject.load(args, args.headers(), reporter)?;
         if subject.policy.is_empty() {
             let message = format!("{} has no rules, so there are none to update", subject.name);
             return Err(Failure::usage(message));
         }
-        let mut progress = talk.progress();
+        let mut progress = reporter.progress();
         let measured = measure_mixed(&subject, &engines, &plan, &mut progress)?;
         drop(progress);
         for row in &measured {
@@ -198,7 +199,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
         }
         rows.extend(measured);
     }
-    warn_of_shared_processors(&rows, talk);
+    warn_of_shared_processors(&rows, reporter);
     let wrong = rows.iter().any(|row| row.wrong > 0);
     sink.end(&Results(rows))?;
     if wrong {
@@ -208,12 +209,12 @@ pub(super) fn run(args: &Args, rates: &[Rate], talk: Talk) -> Result<(), Failure
 }
 
 /// Says which processors the threads run on.
-fn announce(plan: &MixedPlan, args: &Args, talk: Talk) {
+fn announce(plan: &MixedPlan, args: &Args, reporter: Reporter) {
     match plan.processors {
-        Some(pair) if Pair::share_a_core(pair) => talk.warn(&format!(
+        Some(pair) if CpuPair::share_a_core(pair) => reporter.warn(&format!(
             "processors {pair} are threads of one core: reader and writer slow each other down"
         )),
-        Some(pair) => talk.note(&format!(
+        Some(pair) => reporter.note(&format!(
             "reader and writer run on processors {pair}{}",
             match args.quick {
                 true => "; the runs of a smoke test are too short to mean anything",
@@ -225,7 +226,7 @@ fn announce(plan: &MixedPlan, args: &Args, talk: Talk) {
 }
 
 /// Warns where a thread had to share its processor.
-fn warn_of_shared_processors(rows: &[MixedRow], talk: Talk) {
+fn warn_of_shared_processors(rows: &[MixedRow], reporter: Reporter) {
     let shared: Vec<&MixedRow> = rows
         .iter()
         .filter(|row| row.least_cpu_share() < FULL_SHARE)
@@ -236,7 +237,7 @@ fn warn_of_shared_processors(rows: &[MixedRow], talk: Talk) {
     let Some(worst) = shared.iter().min_by(least) else {
         return;
     };
-    talk.warn(&format!(
+    reporter.warn(&format!(
         "in {} of {} a thread had a processor for less than {:.0}% of the time \
          (worst: {:.0}%, {} on {} at {}): rates and latencies on the wall mean little there; \
          they need two idle processors",

@@ -23,12 +23,12 @@ use crate::input::rules::RulesArgs;
 use crate::input::{Engines, count, read_text, source_name};
 use crate::output::style::counted;
 use crate::output::{Report, csv};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod hostile;
 mod mixed;
 mod output;
-mod relearn;
+mod reoptimise;
 
 use mixed::MixedArgs;
 use output::{BenchOutput, BenchReport, write_rows};
@@ -54,8 +54,8 @@ Examples:
       rules, traffic and updates that are hard for engines
   classyard bench --profiles all --sizes 1k,64k --format ndjson -o bench.ndjson
       each row as soon as it is measured
-  classyard bench --relearn --profiles acl1,fw1 --sizes 64k -e forest
-      growth to a hundred times the size, and what learning again makes of it
+  classyard bench --reoptimise --profiles acl1,fw1 --sizes 64k -e forest
+      growth to a hundred times the size, and what re-optimisation makes of it
 
 Where standard error is no terminal it has a line for each row as soon as that is measured. With
 --format ndjson the report itself has, so that an interrupted run keeps what it has.
@@ -76,7 +76,7 @@ updates_per_cpu_second, lookups_per_second, lookups_per_cpu_second, batch_second
 publish_seconds, visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share,
 reader_processor, writer_processor, checked_batches and wrong.
 
-With --relearn: one object for each engine and rule set with set, engine, rules,
+With --reoptimise: one object for each engine and rule set with set, engine, rules,
 counted_first, counted_grown, counted_adopted, grown_ns, adopting_ns, adopted_ns, rebuilt_ns, learn_seconds, look_seconds,
 adopt_seconds, rebuild_seconds, growing and adopting ({count, mean_ns, p999_ns, max_ns}),
 adopting_bytes, adopted_bytes and wrong; engines that do not learn are left out.
@@ -142,7 +142,7 @@ pub(crate) struct Args {
     family: FamilyName,
 
     /// Measure the worst cases instead: hostile rules (overlapping, ranges,
-    /// wildcards, nests, alike, one-bucket, corners, or all), hostile traffic
+    /// wildcards, nested-prefixes, alike, one-bucket, corners, or all), hostile traffic
     /// and single updates, each beside the friendly case, the profiles
     #[arg(
         long,
@@ -165,17 +165,17 @@ pub(crate) struct Args {
     )]
     traffic: Vec<HostileTraffic>,
 
-    /// Measure learning again instead: engines grow from one rule in a hundred,
+    /// Measure re-optimisation instead: engines grow from one rule in a hundred,
     /// learn, and adopt what they have learned while rules change
     #[arg(
         long,
         conflicts_with_all = ["rules_given", "peers", "updates", "hostile", "mixed"],
-        help_heading = "Learning again"
+        help_heading = "Re-optimisation"
     )]
-    relearn: bool,
+    reoptimise: bool,
 
     /// Headers to draw from the rules (default 1M, 20k with --hostile, 100k
-    /// with --relearn)
+    /// with --reoptimise)
     #[arg(long, value_parser = count, value_name = "COUNT")]
     headers: Option<usize>,
 
@@ -297,19 +297,19 @@ impl BenchReport for Results {
 const HEADERS: usize = 1_000_000;
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     only_one_from_stdin(&[
         ("rules", args.rules.path()),
         ("trace", args.trace.as_deref()),
     ])?;
     if let Some(rates) = &args.mixed.mixed {
-        return mixed::run(args, rates, talk);
+        return mixed::run(args, rates, reporter);
     }
     if !args.hostile.is_empty() {
-        return hostile::run(args, talk);
+        return hostile::run(args, reporter);
     }
-    if args.relearn {
-        return relearn::run(args, talk);
+    if args.reoptimise {
+        return reoptimise::run(args, reporter);
     }
     let plan = Plan {
         repeats: args.repeats(),
@@ -329,11 +329,11 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             .collect::<Result<_, _>>()?,
         peer_limit: Duration::from_secs(args.peer_limit),
     };
-    let mut sink = args.output.begin(args.seed, talk)?;
+    let mut sink = args.output.begin(args.seed, reporter)?;
     let mut results = Vec::new();
-    for subject in subjects(args, talk)? {
-        let subject = subject.load(args, args.headers(), talk)?;
-        let mut progress = talk.progress();
+    for subject in subjects(args, reporter)? {
+        let subject = subject.load(args, args.headers(), reporter)?;
+        let mut progress = reporter.progress();
         let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)
             .map_err(|error| Failure::usage(error.to_string()))?;
         drop(progress);
@@ -377,7 +377,7 @@ fn profile_names(args: &Args) -> Vec<&str> {
     }
 }
 
-fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
+fn subjects(args: &Args, reporter: Reporter) -> Result<Vec<Source>, Failure> {
     if let Some(rules) = args.rules.path() {
         return Ok(vec![Source::File(rules.to_owned())]);
     }
@@ -389,7 +389,7 @@ fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
             sources.push(Source::Generated(family.clone(), name.clone(), size));
         }
     }
-    talk.note(&format!(
+    reporter.note(&format!(
         "{} to measure",
         counted(sources.len(), "rule set")
     ));
@@ -397,14 +397,15 @@ fn subjects(args: &Args, talk: Talk) -> Result<Vec<Source>, Failure> {
 }
 
 impl Source {
-    fn load(&self, args: &Args, headers: usize, talk: Talk) -> Result<Subject, Failure> {
+    fn load(&self, args: &Args, headers: usize, reporter: Reporter) -> Result<Subject, Failure> {
         match self {
             Source::File(path) => {
-                let policy = args.reading.load(Some(path), talk)?.policy;
+                let policy = args.reading.load(Some(path), reporter)?.policy;
                 let name = source_name(path);
                 let size = bench::size_name(policy.len());
                 let Some(trace) = &args.trace else {
-                    let trace = generated_trace(&policy, headers, args.seed, &mut talk.progress())?;
+                    let trace =
+                        generated_trace(&policy, headers, args.seed, &mut reporter.progress())?;
                     return Ok(Subject {
                         name,
                         size,
@@ -418,7 +419,7 @@ impl Source {
                 let choice = choice_of(&policy)?;
                 let options = args.limit.trace(args.reading.options());
                 let loaded = read_trace(&source, &text, Some(&choice), args.expected, &options)?;
-                talk.skipped(&loaded.skipped);
+                reporter.skipped(&loaded.skipped);
                 let expected = loaded.value.expected.map(|e| winners(&policy, &e));
                 Ok(Subject {
                     name,
@@ -429,7 +430,7 @@ impl Source {
                 })
             }
             Source::Generated(family, name, size) => {
-                let mut progress = talk.progress();
+                let mut progress = reporter.progress();
                 let policy = generated_policy(family.clone(), *size, args.seed, &mut progress)?;
                 let trace = generated_trace(&policy, headers, args.seed, &mut progress)?;
                 let size = bench::size_name(*size);

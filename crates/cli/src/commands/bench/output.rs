@@ -12,7 +12,7 @@ use crate::commands::generate::to_file;
 use crate::failure::Failure;
 use crate::input::is_dash;
 use crate::output::{self, Report, csv, stdout};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// The form of a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -81,7 +81,7 @@ pub(super) fn write_rows<T: Serialize>(
 pub(super) struct Sink<'a> {
     flags: &'a BenchOutput,
     run: Run,
-    talk: Talk,
+    reporter: Reporter,
     /// Where rows go as they finish, if they do.
     lines: Option<Box<dyn Write>>,
 }
@@ -91,7 +91,7 @@ impl BenchOutput {
     ///
     /// # Errors
     /// [`Failure`] when the file cannot be written.
-    pub(super) fn begin(&self, seed: u64, talk: Talk) -> Result<Sink<'_>, Failure> {
+    pub(super) fn begin(&self, seed: u64, reporter: Reporter) -> Result<Sink<'_>, Failure> {
         let path = &self.output;
         let to_file = !is_dash(path);
         let lines: Option<Box<dyn Write>> = match self.format {
@@ -115,7 +115,7 @@ impl BenchOutput {
         Ok(Sink {
             flags: self,
             run: Run::now(seed),
-            talk,
+            reporter,
             lines,
         })
     }
@@ -138,7 +138,7 @@ impl Sink<'_> {
                 false => Failure::file(&self.flags.output, error),
             })?;
         }
-        self.talk.finished(&row.summary());
+        self.reporter.finished(&row.summary());
         Ok(())
     }
 

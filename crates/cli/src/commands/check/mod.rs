@@ -19,7 +19,7 @@ use crate::input::rules::RulesArgs;
 use crate::input::{count, engine, read_text, source_name};
 use crate::output::OutputArgs;
 use crate::registry;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod report;
 mod schemas;
@@ -86,7 +86,7 @@ pub(crate) struct Args {
     profiles: Vec<String>,
 
     /// Check rules that are hard for classifiers instead: overlapping, ranges,
-    /// wildcards, nests, alike, one-bucket, corners, or `all`
+    /// wildcards, nested-prefixes, alike, one-bucket, corners, or `all`
     #[arg(
         long,
         value_name = "NAMES",
@@ -101,7 +101,7 @@ pub(crate) struct Args {
     ///
     /// Each round draws a schema and from 3 to 2,500 rules. Then rules are
     /// changed, removed until there is none, and added again, and engines
-    /// rebuild and learn again in between. The first round takes the random
+    /// rebuild and re-optimise in between. The first round takes the random
     /// numbers of --seed, the next those of the number above.
     #[arg(
         long,
@@ -195,7 +195,7 @@ struct Case {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let [capture, trace] = args.headers.files();
     let expected = ("expected answers", args.expected.as_deref());
     only_one_from_stdin(&[("rules", args.rules.path()), capture, trace, expected])?;
@@ -204,21 +204,21 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         if args.engines.is_empty() {
             specs.extend(isa_specs());
         }
-        return schemas::run(args, count, &specs, talk);
+        return schemas::run(args, count, &specs, reporter);
     }
     let mut report = CheckReport::new(&specs, args.seed, args.updates.unwrap_or(0));
     let subjects = || specs.iter().cloned().map(Subject::from).collect::<Vec<_>>();
 
     if args.profiles.is_empty() && args.hostile.is_empty() {
-        let case = given(args, talk)?;
-        report.push(check(args, &case, &subjects(), talk));
+        let case = given(args, reporter)?;
+        report.push(check(args, &case, &subjects(), reporter));
     }
     let nothing_given =
         args.rules.path().is_none() && args.headers.is_empty() && args.expected.is_none();
     if nothing_given && report.is_clean() {
         for recipe in recipes(args)? {
-            let case = generated(args, &recipe, talk)?;
-            let clean = report.push(check(args, &case, &subjects(), talk));
+            let case = generated(args, &recipe, reporter)?;
+            let clean = report.push(check(args, &case, &subjects(), reporter));
             if !clean {
                 break;
             }
@@ -232,7 +232,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     }
 }
 
-fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseReport {
+fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> CaseReport {
     let options = collider::Options {
         seed: args.seed,
         single_every: 13,
@@ -246,7 +246,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseRepo
         case.expected.as_deref(),
         subjects,
         &options,
-        &mut talk.progress(),
+        &mut reporter.progress(),
     )];
     let updates = args.updates.unwrap_or(0);
     if updates > 0 && reports[0].collision.is_none() {
@@ -259,7 +259,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseRepo
             ..options
         };
         let sample = sample(&case.policy, &case.trace, SAMPLE);
-        let mut progress = talk.progress();
+        let mut progress = reporter.progress();
         let updated = collide(
             &case.policy,
             &sample,
@@ -271,7 +271,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], talk: Talk) -> CaseRepo
         reports.push(updated);
     }
     for skip in reports.iter().flat_map(|report| &report.skips) {
-        talk.warn(&format!("{}: {skip}", case.name));
+        reporter.warn(&format!("{}: {skip}", case.name));
     }
     let mut repeat = format!("classyard check {}", case.flags);
     if updates > 0 {
@@ -318,8 +318,8 @@ fn engines(words: &[String]) -> Result<Vec<EngineSpec>, Failure> {
 }
 
 /// The rules and headers that were given, or the embedded example.
-fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
-    let rules = args.reading.load(args.rules.path(), talk)?;
+fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
+    let rules = args.reading.load(args.rules.path(), reporter)?;
     let policy = rules.policy;
     let mut flags = Vec::new();
     if let Some(path) = args.rules.path() {
@@ -343,11 +343,11 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
             .unwrap_or(if given { 0 } else { HEADERS })
     };
     let (mut trace, expected, given, name) = if let Some(path) = &args.expected {
-        let (trace, expected) = read_expected(args, path, &policy, talk)?;
+        let (trace, expected) = read_expected(args, path, &policy, reporter)?;
         flags.push(format!("--expected {}", path.display()));
         (trace, Some(expected), true, source_name(path))
     } else if !args.headers.is_empty() || args.rules.path().is_none() {
-        let headers = args.headers.load(&policy, &args.reading, talk)?;
+        let headers = args.headers.load(&policy, &args.reading, reporter)?;
         for (flag, path) in [
             ("--capture", &args.headers.capture),
             ("--trace", &args.headers.trace),
@@ -369,7 +369,7 @@ fn given(args: &Args, talk: Talk) -> Result<Case, Failure> {
     let mut expected = expected;
     let count = if expected.is_some() { 0 } else { drawn(given) };
     if expected.is_some() && args.headers_drawn.is_some_and(|count| count > 0) {
-        talk.warn("headers are not drawn where answers are expected");
+        reporter.warn("headers are not drawn where answers are expected");
     }
     draw(&mut trace, &policy, count, args.seed);
     if count > 0 {
@@ -396,14 +396,14 @@ fn read_expected(
     args: &Args,
     path: &std::path::Path,
     policy: &Policy,
-    talk: Talk,
+    reporter: Reporter,
 ) -> Result<(PolicyTrace, Vec<Option<usize>>), Failure> {
     let options = args.headers.limit.trace(args.reading.options());
     let text = read_text(path, args.reading.bytes.text())?;
     let choice = choice_of(policy)?;
     let source = source_name(path);
     let loaded = read_trace(&source, &text, Some(&choice), true, &options)?;
-    talk.skipped(&loaded.skipped);
+    reporter.skipped(&loaded.skipped);
     let trace = loaded.value;
     // The numbers in the file are positions: the first rule is 0 whatever ids
     // the rules have.
@@ -506,8 +506,8 @@ fn hostile_recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
     Ok(wanted)
 }
 
-fn generated(args: &Args, wanted: &Wanted, talk: Talk) -> Result<Case, Failure> {
-    let policy = super::generate::make(&wanted.recipe, talk)?;
+fn generated(args: &Args, wanted: &Wanted, reporter: Reporter) -> Result<Case, Failure> {
+    let policy = super::generate::make(&wanted.recipe, reporter)?;
     let mut trace = PolicyTrace::new(policy.schemas());
     let count = args.headers_drawn.unwrap_or(HEADERS);
     draw(&mut trace, &policy, count, args.seed);

@@ -59,7 +59,7 @@ struct Compared {
     misses: usize,
     transactions: usize,
     changes: usize,
-    relearnings: usize,
+    reoptimisations: usize,
 }
 
 #[derive(Serialize)]
@@ -151,7 +151,7 @@ impl Compared {
             misses: counters.misses,
             transactions: counters.transactions,
             changes: counters.changes,
-            relearnings: counters.relearnings,
+            reoptimisations: counters.reoptimisations,
         }
     }
 
@@ -165,7 +165,7 @@ impl Compared {
             misses: self.misses + other.misses,
             transactions: self.transactions + other.transactions,
             changes: self.changes + other.changes,
-            relearnings: self.relearnings + other.relearnings,
+            reoptimisations: self.reoptimisations + other.reoptimisations,
         }
     }
 
@@ -178,7 +178,7 @@ impl Compared {
             ("expected answer", self.expected_answers),
             ("change", self.changes),
             ("transaction", self.transactions),
-            ("relearning", self.relearnings),
+            ("reoptimising", self.reoptimisations),
         ];
         rows.retain(|&(_, count)| count > 0);
         rows
@@ -279,7 +279,7 @@ impl Report for CheckReport {
             &"expected_answers",
             &"transactions",
             &"changes",
-            &"relearnings",
+            &"reoptimisations",
             &"seconds",
         ])?;
         for case in &self.cases {
@@ -297,7 +297,7 @@ impl Report for CheckReport {
                 &compared.expected_answers,
                 &compared.transactions,
                 &compared.changes,
-                &compared.relearnings,
+                &compared.reoptimisations,
                 &case.seconds,
             ])?;
         }

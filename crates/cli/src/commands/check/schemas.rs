@@ -16,18 +16,18 @@ use crate::failure::Failure;
 use crate::output::style::{BAD, BOLD, GOOD, NOTABLE, counted, grouped, large, paint, seconds};
 use crate::output::table::fact;
 use crate::output::{Report, csv, join};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// Runs so many rounds, or fewer if answers differ.
 pub(super) fn run(
     args: &Args,
     count: usize,
     specs: &[EngineSpec],
-    talk: Talk,
+    reporter: Reporter,
 ) -> Result<(), Failure> {
     let subjects: Vec<Subject> = specs.iter().cloned().map(Subject::from).collect();
     let mut report = SchemasReport::new(args, count, specs);
-    let mut progress = talk.progress();
+    let mut progress = reporter.progress();
     let began = Instant::now();
     for (index, number) in (0..count).zip(0u64..) {
         let round_began = Instant::now();
@@ -51,7 +51,7 @@ pub(super) fn run(
             what,
             reason,
         } = &skip.skip;
-        talk.warn(&format!(
+        reporter.warn(&format!(
             "{subject}: {what} skipped, in {}: {reason}",
             counted(skip.times, "case")
         ));

@@ -21,7 +21,7 @@ use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::{LoadedRules, RulesArgs};
 use crate::input::{engine, is_dash};
 use crate::output::{Format, OutputArgs, raw_stdout, stdout};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod lookups;
 mod packets;
@@ -121,12 +121,12 @@ pub(crate) struct Args {
 const TOP: usize = 20;
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let rules = args.rules.path();
     let [capture, trace] = args.headers.files();
     only_one_from_stdin(&[("rules", rules), capture, trace])?;
     if rules.is_none() && !args.headers.is_empty() {
-        talk.note("no rules given, so the embedded example's rules are used");
+        reporter.note("no rules given, so the embedded example's rules are used");
     }
     if rules.is_some() && args.headers.is_empty() {
         return Err(Failure::usage("there is nothing to classify")
@@ -145,10 +145,10 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         }
     }
     let began = Instant::now();
-    let rules = args.reading.load(rules, talk)?;
+    let rules = args.reading.load(rules, reporter)?;
     let rules_seconds = began.elapsed().as_secs_f64();
     let began = Instant::now();
-    let input = Input::open(args, &rules.policy, talk)?;
+    let input = Input::open(args, &rules.policy, reporter)?;
     let open_seconds = began.elapsed().as_secs_f64();
 
     let spec = match &args.engine {
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         None => EngineSpec::parse(super::engines::DEFAULT)?,
     };
     let began = Instant::now();
-    let mut progress = talk.progress();
+    let mut progress = reporter.progress();
     let classifier = rules
         .policy
         .build(&spec, &Limits::default(), &mut progress)?;
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     let build_seconds = began.elapsed().as_secs_f64();
 
     let began = Instant::now();
-    let mut counting = Counting::new(args, &rules, &classifier, talk)?;
+    let mut counting = Counting::new(args, &rules, &classifier, reporter)?;
     let input = counting.run(input)?;
     let Counting {
         tally,
@@ -228,9 +228,11 @@ enum Input {
 }
 
 impl Input {
-    fn open(args: &Args, policy: &Policy, talk: Talk) -> Result<Input, Failure> {
+    fn open(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Input, Failure> {
         if let Some(path) = &args.headers.trace {
-            let headers = args.headers.load_trace(path, policy, &args.reading, talk)?;
+            let headers = args
+                .headers
+                .load_trace(path, policy, &args.reading, reporter)?;
             return Ok(Input::Trace(headers));
         }
         // Passes that are counted need all headers.
@@ -248,7 +250,7 @@ struct Counting<'a> {
     args: &'a Args,
     rules: &'a LoadedRules,
     classifier: &'a PolicyClassifier,
-    talk: Talk,
+    reporter: Reporter,
     scratch: Scratch,
     tally: Tally<'a>,
     winners: Option<WinnersFile>,
@@ -263,14 +265,14 @@ impl<'a> Counting<'a> {
         args: &'a Args,
         rules: &'a LoadedRules,
         classifier: &'a PolicyClassifier,
-        talk: Talk,
+        reporter: Reporter,
     ) -> Result<Counting<'a>, Failure> {
         let winners = args.winners.as_deref().map(WinnersFile::create);
         Ok(Counting {
             args,
             rules,
             classifier,
-            talk,
+            reporter,
             scratch: Scratch::new(),
             tally: Tally::new(&rules.policy),
             winners: winners.transpose()?,
@@ -302,7 +304,7 @@ impl<'a> Counting<'a> {
                     Some(every) => self.live(packets, every)?,
                     None => self.stream(packets)?,
                 };
-                packets.warn(self.talk);
+                packets.warn(self.reporter);
                 packets.report()
             }
         };
@@ -319,7 +321,7 @@ impl<'a> Counting<'a> {
             self.all(&chunk)?;
             return Ok(packets);
         }
-        let mut progress = self.talk.progress();
+        let mut progress = self.reporter.progress();
         let mut next = Some((chunk, last));
         while let Some((chunk, last)) = next.take() {
             self.more(&chunk)?;
@@ -399,7 +401,7 @@ impl<'a> Counting<'a> {
             false => self.args.repeat,
         };
         let began = Instant::now();
-        let mut progress = self.talk.progress();
+        let mut progress = self.reporter.progress();
         let lookups = Lookups::run(self.classifier, &chunk.trace, repeat, &mut progress);
         drop(progress);
         self.spent += began.elapsed().as_secs_f64();

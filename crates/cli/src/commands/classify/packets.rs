@@ -11,7 +11,7 @@ use classyard_workload::diagnostic::ReadError;
 use super::report::InputReport;
 use crate::failure::Failure;
 use crate::input::headers::{Extent, HeadersArgs, OpenCapture};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// Packets that are held in memory together: at most 14 MiB with headers of
 /// five words.
@@ -138,10 +138,10 @@ impl Packets {
     }
 
     /// Says what is wrong with the capture.
-    pub(super) fn warn(&self, talk: Talk) {
+    pub(super) fn warn(&self, reporter: Reporter) {
         let reader = &self.capture.reader;
         let (warnings, more) = (reader.warnings(), reader.more_warnings());
-        HeadersArgs::warn(reader.source(), warnings, more, talk);
+        HeadersArgs::warn(reader.source(), warnings, more, reporter);
     }
 
     /// What was read.

@@ -16,7 +16,7 @@ use crate::input::rules::RulesArgs;
 use crate::input::{engine, header_text};
 use crate::output::OutputArgs;
 use crate::output::style::counted;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 pub(crate) mod fields;
 mod report;
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "SPEC", value_parser = engine)]
     engine: Option<EngineSpec>,
 
-    /// Show this many rules that would have won but for a few fields
+    /// Show this many rules that would have won if a few fields were different
     #[arg(long, value_name = "K", default_value_t = 3)]
     near: usize,
 
@@ -96,12 +96,12 @@ struct Asked {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let [capture, trace] = args.headers.files();
     only_one_from_stdin(&[("rules", args.rules.path()), capture, trace])?;
-    let rules = args.reading.load(args.rules.path(), talk)?;
+    let rules = args.reading.load(args.rules.path(), reporter)?;
     let policy = &rules.policy;
-    let asked = asked(args, policy, rules.embedded, talk)?;
+    let asked = asked(args, policy, rules.embedded, reporter)?;
     let part = policy.part(asked.part);
     let mut keys = KeyVec::new(part.schema());
     keys.push(&asked.values)
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         Some(spec) => spec.clone(),
         None => EngineSpec::parse(super::engines::DEFAULT)?,
     };
-    let classifier = spec.build(part, &Limits::default(), &mut talk.progress())?;
+    let classifier = spec.build(part, &Limits::default(), &mut reporter.progress())?;
     let mut mask = vec![0; part.schema().key_words()];
     let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
     let lookup = classifier.trace(key);
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     report.set_mask(part.schema(), key, &mask);
     args.output.report(&report)?;
     if lookup.winner != wins || masked != wins {
-        talk.failure(&Failure::usage(format!(
+        reporter.failure(&Failure::usage(format!(
             "engine {spec} says {:?} and, with a mask, {masked:?}, but comparing all rules says {wins:?}",
             lookup.winner
         )));
@@ -142,12 +142,17 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
 }
 
 /// The header that is asked about.
-fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Asked, Failure> {
+fn asked(
+    args: &Args,
+    policy: &Policy,
+    embedded: bool,
+    reporter: Reporter,
+) -> Result<Asked, Failure> {
     if args.headers.trace.is_some() {
-        return from_trace(args, policy, talk);
+        return from_trace(args, policy, reporter);
     }
     if args.headers.capture.is_some() || args.packet.is_some() {
-        return from_capture(args, policy, talk);
+        return from_capture(args, policy, reporter);
     }
     let text =
         match (&args.header, embedded) {
@@ -164,7 +169,7 @@ fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Ask
     let schema = policy.part(header.part).schema();
     if !header.missing.is_empty() {
         let names = header.missing.iter().map(|&id| schema.field(id).name());
-        talk.note(&format!(
+        reporter.note(&format!(
             "not given, so taken for 0: {}",
             names.collect::<Vec<_>>().join(", ")
         ));
@@ -176,8 +181,8 @@ fn asked(args: &Args, policy: &Policy, embedded: bool, talk: Talk) -> Result<Ask
     })
 }
 
-fn from_trace(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure> {
-    let headers = args.headers.load(policy, &args.reading, talk)?;
+fn from_trace(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Asked, Failure> {
+    let headers = args.headers.load(policy, &args.reading, reporter)?;
     let line = args.line.unwrap_or(1);
     let found = headers.trace.iter().nth(line as usize - 1);
     let Some((part, key)) = found else {
@@ -197,12 +202,12 @@ fn from_trace(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure
     })
 }
 
-fn from_capture(args: &Args, policy: &Policy, talk: Talk) -> Result<Asked, Failure> {
+fn from_capture(args: &Args, policy: &Policy, reporter: Reporter) -> Result<Asked, Failure> {
     let number = args.packet.unwrap_or(1);
     // What comes after the packet is not read.
     let headers = args
         .headers
-        .load_first(number as usize, policy, &args.reading, talk)?;
+        .load_first(number as usize, policy, &args.reading, reporter)?;
     let Some(packets) = &headers.packets else {
         return Err(Failure::usage("there is no capture"));
     };
@@ -246,7 +251,7 @@ fn matching<'a>(part: &'a RuleSet, key: &[u64]) -> Vec<RuleRef<'a>> {
     matching
 }
 
-/// Rules that would have won but for a few fields: those that fewest fields
+/// Rules that would have won if a few fields were different: those that fewest fields
 /// refuse first; among them those that most fields agree with, then those whose
 /// values are nearest, then the best.
 fn near_misses<'a>(

@@ -17,7 +17,7 @@ use crate::input::rules::{rule_format, schema_choice};
 use crate::input::{count, is_dash};
 use crate::output::style::{counted, seconds};
 use crate::output::{OutputArgs, raw_stdout};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod trace;
 
@@ -38,7 +38,7 @@ Examples:
   classyard generate --profile acl1 --rules 10k --seed 7 -o acl1_10k.txt
   classyard generate --profile fw2 --family dual --rules 1k --to rules | less
   classyard generate --seed-file acl1_seed --rules 64k --smoothing 2 --address-scope 0.5
-  classyard generate --hostile nests --rules 10k -o nests_10k.txt
+  classyard generate --hostile nested-prefixes --rules 10k -o nests_10k.txt
   classyard generate trace --rules acl1_10k.txt --kind zipf -n 1M -o acl1_10k.trace"
 )]
 pub(crate) struct Args {
@@ -58,7 +58,7 @@ pub(crate) struct Args {
     schema: Option<String>,
 
     /// Rules that are hard for classifiers instead: overlapping, ranges,
-    /// wildcards, nests, alike, one-bucket or corners
+    /// wildcards, nested-prefixes, alike, one-bucket or corners
     #[arg(
         long,
         value_name = "NAME",
@@ -146,9 +146,9 @@ enum What {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     if let Some(What::Trace(args)) = &args.what {
-        return trace::run(args, talk);
+        return trace::run(args, reporter);
     }
     if args.list_profiles {
         return crate::commands::profiles::list(&OutputArgs::default());
@@ -162,15 +162,15 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             port_scope: args.port_scope,
         },
         accept_fewer: args.accept_fewer,
-        ..Recipe::new(family(args, talk)?, args.rules, args.seed)
+        ..Recipe::new(family(args, reporter)?, args.rules, args.seed)
     };
     let began = Instant::now();
-    let policy = make(&recipe, talk)?;
+    let policy = make(&recipe, reporter)?;
     let took = began.elapsed().as_secs_f64();
     let format = args.to.unwrap_or_else(|| default_format(&policy));
-    let written = write_rules(&policy, format, &args.output, talk);
+    let written = write_rules(&policy, format, &args.output, reporter);
     if matches!(written, Ok(()) | Err(Failure::Different)) {
-        talk.note(&format!(
+        reporter.note(&format!(
             "{} generated in {}",
             counted(policy.len(), "rule"),
             seconds(took)
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
     written
 }
 
-fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
+fn family(args: &Args, reporter: Reporter) -> Result<Family, Failure> {
     if let Some(schema) = &args.schema {
         return match schema_choice(schema)? {
             SchemaChoice::Single(schema) => Ok(Family::Schema(schema, RandomRules::default())),
@@ -193,7 +193,7 @@ fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
     }
     if args.family == FamilyName::Openflow15 {
         if args.profile.is_some() || args.seed_file.is_some() {
-            talk.warn("profiles describe five-tuples; openflow15 goes without");
+            reporter.warn("profiles describe five-tuples; openflow15 goes without");
         }
         return Ok(Family::OpenFlow15(if args.consistent {
             Box::new(OpenFlowRules::consistent())
@@ -203,7 +203,7 @@ fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
     }
     let profile = match (&args.profile, &args.seed_file) {
         (Some(name), _) => profile(name)?,
-        (None, Some(path)) => seed_file(path, args.skip_bad, talk)?,
+        (None, Some(path)) => seed_file(path, args.skip_bad, reporter)?,
         (None, None) => {
             return Err(
                 Failure::usage("there is nothing to generate from").with_help(
@@ -217,8 +217,8 @@ fn family(args: &Args, talk: Talk) -> Result<Family, Failure> {
 }
 
 /// Generates a policy with a progress bar.
-pub(crate) fn make(recipe: &Recipe, talk: Talk) -> Result<Policy, Failure> {
-    generate(recipe, &mut talk.progress()).map_err(|error| {
+pub(crate) fn make(recipe: &Recipe, reporter: Reporter) -> Result<Policy, Failure> {
+    generate(recipe, &mut reporter.progress()).map_err(|error| {
         let help = match error {
             GenerateError::TooFew { found, .. } => {
                 Some(format!("--accept-fewer writes the {found}"))
@@ -251,12 +251,12 @@ pub(crate) fn write_rules(
     policy: &Policy,
     format: RuleFormat,
     path: &Path,
-    talk: Talk,
+    reporter: Reporter,
 ) -> Result<(), Failure> {
     let report = to_file(path, |out| {
         write_policy(policy, format, out).map_err(written)
     })?;
-    crate::commands::convert::tell(&report, talk);
+    crate::commands::convert::tell(&report, reporter);
     if report.losses.is_empty() {
         return Ok(());
     }
@@ -264,7 +264,7 @@ pub(crate) fn write_rules(
         true => "standard output".to_owned(),
         false => path.display().to_string(),
     };
-    talk.losses(&report, &file);
+    reporter.losses(&report, &file);
     Err(Failure::Different)
 }
 

@@ -16,7 +16,7 @@ use crate::input::files::RulesFile;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine};
 use crate::output::style::counted;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 /// Generate headers for a set of rules
 ///
@@ -128,8 +128,8 @@ enum Kind {
 }
 
 /// Runs the command.
-pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
-    let rules = args.reading.load(args.rules.path(), talk)?;
+pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    let rules = args.reading.load(args.rules.path(), reporter)?;
     let policy = &rules.policy;
     let recipe = match args.kind {
         Kind::Classbench => TrafficRecipe::Rules {
@@ -159,7 +159,7 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         headers: args.headers,
         seed: args.seed,
     };
-    let mut progress = talk.progress();
+    let mut progress = reporter.progress();
     let engine = args.engine.clone().seeded(args.seed);
     let classifier = policy.build(&engine, &Limits::default(), &mut progress)?;
     let made = traffic(policy, &recipe, &config, Some(&classifier), &mut progress);
@@ -182,7 +182,7 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             Some(&time) => time,
             None => convert::one_a_microsecond(index),
         };
-        convert::write_capture(trace, &args.output, time, talk)?;
+        convert::write_capture(trace, &args.output, time, reporter)?;
     } else {
         let mut scratch = Scratch::new();
         let mut winners = vec![Winner::MISS; if args.expected { made.trace.len() } else { 0 }];
@@ -194,13 +194,13 @@ pub(super) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             Ok(write_trace(&made.trace, expected.as_deref(), out)?)
         })?;
         if !made.timestamps.is_empty() {
-            talk.note("a trace has no room for times; write a .pcap file to keep them");
+            reporter.note("a trace has no room for times; write a .pcap file to keep them");
         }
     }
     if matches!(args.kind, Kind::OneBucket | Kind::Worst) {
-        talk.note(&format!("the headers are hard for `{engine}`"));
+        reporter.note(&format!("the headers are hard for `{engine}`"));
     }
-    talk.note(&format!("{} written", summary(&made.trace)));
+    reporter.note(&format!("{} written", summary(&made.trace)));
     Ok(())
 }
 

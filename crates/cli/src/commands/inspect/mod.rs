@@ -13,7 +13,7 @@ use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
 use crate::output::OutputArgs;
 use crate::registry;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod against;
 mod measure;
@@ -73,12 +73,12 @@ pub(crate) struct Args {
 const MATCHES: usize = 100_000_000;
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let others = ("the other rules", args.against.as_deref());
     only_one_from_stdin(&[("rules", args.rules.path()), others])?;
-    let rules = args.reading.load(args.rules.path(), talk)?;
+    let rules = args.reading.load(args.rules.path(), reporter)?;
     if let Some(other) = &args.against {
-        let other = args.reading.load(Some(other), talk)?;
+        let other = args.reading.load(Some(other), reporter)?;
         let pairs = against::pairs(&rules.policy, &other.policy)?;
         let names = [rules.source, other.source];
         let comparisons = pairs.into_iter().map(|[a, b]| Comparison {
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             .report(&against::AgainstReport::new(comparisons));
     }
     let policy = &rules.policy;
-    let mut progress = talk.progress();
+    let mut progress = reporter.progress();
     let mut parts = Vec::new();
     let shapes = Shapes::of(policy);
     let shadows = shadows::find(policy, args.seed, &mut progress);
@@ -107,7 +107,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         .map(|spec| EngineEstimate::new(&spec, &shapes))
         .collect();
     if !args.no_engines {
-        report.engines = tables(policy, talk)?;
+        report.engines = tables(policy, reporter)?;
     }
     drop(progress);
     if let Some(path) = &args.svg {
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
             return Err(Failure::usage("the picture needs a file of its own"));
         }
         fs::write(path, picture::draw(&report)).map_err(|error| Failure::file(path, error))?;
-        talk.note(&format!("picture written to {}", path.display()));
+        reporter.note(&format!("picture written to {}", path.display()));
     }
     args.output.report(&report)
 }
@@ -126,10 +126,10 @@ fn summary(args: &Args, part: &classyard::RuleSet) -> Summary {
 }
 
 /// The tables that each engine makes of the rules.
-fn tables(policy: &Policy, talk: Talk) -> Result<Vec<EngineTables>, Failure> {
+fn tables(policy: &Policy, reporter: Reporter) -> Result<Vec<EngineTables>, Failure> {
     let mut rows = Vec::new();
     for spec in registry::all() {
-        let built = policy.build(&spec, &Limits::default(), &mut talk.progress());
+        let built = policy.build(&spec, &Limits::default(), &mut reporter.progress());
         match built {
             Ok(built) => rows.push(EngineTables {
                 engine: spec.to_string(),
@@ -141,7 +141,7 @@ fn tables(policy: &Policy, talk: Talk) -> Result<Vec<EngineTables>, Failure> {
                     .flat_map(|part| MetricRow::of(part.as_ref()))
                     .collect(),
             }),
-            Err(error) => talk.warn(&format!("{spec}: {error}")),
+            Err(error) => reporter.warn(&format!("{spec}: {error}")),
         }
     }
     Ok(rows)

@@ -6,7 +6,7 @@ use crate::chart::draw_page;
 use crate::failure::Failure;
 use crate::input::files::only_one_from_stdin;
 use crate::output::join;
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod figures;
 mod read;
@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let names = (1..=args.files.len()).map(|number| format!("file {number}"));
     let names: Vec<String> = names.collect();
     let named = names.iter().zip(&args.files);
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         ("failed", &results.failed),
     ] {
         if !rows.is_empty() {
-            talk.warn(&format!(
+            reporter.warn(&format!(
                 "left out, because they {what}: {}",
                 join(rows, "; ")
             ));
@@ -84,6 +84,6 @@ pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
         return Err(Failure::usage("there are no results to draw"));
     }
     draw_page(&args.out, &page).map_err(|error| Failure::file(&args.out, error))?;
-    talk.note(&format!("wrote {}", args.out.display()));
+    reporter.note(&format!("wrote {}", args.out.display()));
     Ok(())
 }

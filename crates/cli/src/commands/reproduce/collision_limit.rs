@@ -1,4 +1,6 @@
 //! [TM19] Figs. 7 and 8: search time against the collision limit.
+//!
+//! [TM19]: classyard::papers#tm19
 
 use std::io::Write as _;
 

@@ -11,7 +11,7 @@ use crate::bench::{generated_policy, generated_trace};
 use crate::failure::Failure;
 use crate::input::count;
 use crate::input::family::{FamilyName, profile};
-use crate::talk::Talk;
+use crate::reporter::Reporter;
 
 mod collision_limit;
 mod growth;
@@ -86,10 +86,10 @@ enum Figure {
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args, talk: Talk) -> Result<(), Failure> {
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let Paper::Tm19 = args.paper;
     fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, error))?;
-    let study = Study::new(args, talk)?;
+    let study = Study::new(args, reporter)?;
     for figure in &args.figures {
         match figure {
             Figure::Tables => tables::draw(&study)?,
@@ -112,11 +112,11 @@ fn sizes(text: &str) -> Result<usize, String> {
 struct Study<'a> {
     args: &'a Args,
     profiles: Vec<(String, Arc<Profile>)>,
-    talk: Talk,
+    reporter: Reporter,
 }
 
 impl Study<'_> {
-    fn new(args: &Args, talk: Talk) -> Result<Study<'_>, Failure> {
+    fn new(args: &Args, reporter: Reporter) -> Result<Study<'_>, Failure> {
         let names: Vec<&str> = match args.profiles.as_slice() {
             [] => Profile::BUILT_IN.to_vec(),
             given => given.iter().map(String::as_str).collect(),
@@ -127,7 +127,7 @@ impl Study<'_> {
         Ok(Study {
             args,
             profiles: profiles.collect::<Result<_, Failure>>()?,
-            talk,
+            reporter,
         })
     }
 
@@ -142,12 +142,12 @@ impl Study<'_> {
     /// Rules of a profile.
     fn policy(&self, profile: &Arc<Profile>, rules: usize) -> Result<Policy, Failure> {
         let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
-        generated_policy(family, rules, self.args.seed, &mut self.talk.progress())
+        generated_policy(family, rules, self.args.seed, &mut self.reporter.progress())
     }
 
     /// Headers for rules.
     fn trace(&self, policy: &Policy) -> Result<PolicyTrace, Failure> {
-        let mut progress = self.talk.progress();
+        let mut progress = self.reporter.progress();
         generated_trace(policy, self.args.headers, self.args.seed, &mut progress)
     }
 
@@ -180,7 +180,7 @@ impl Study<'_> {
     }
 
     fn wrote(&self, path: &Path) {
-        self.talk.note(&format!("wrote {}", path.display()));
+        self.reporter.note(&format!("wrote {}", path.display()));
     }
 }
 

@@ -1,4 +1,6 @@
 //! [TM19] Fig. 2: the number of tables against the number of rules.
+//!
+//! [TM19]: classyard::papers#tm19
 
 use std::io::Write as _;
 

@@ -79,6 +79,8 @@
 //! of tables. Learned masks and the rest are ours.
 //!
 //! [`rebuild`]: crate::classifier::DynamicClassifier::rebuild
+//!
+//! [TM19]: crate::papers#tm19
 
 use crate::engine::adapter::build_dynamic;
 use crate::engine::{Engine, EngineOption, Wraps};
@@ -122,7 +124,7 @@ pub(super) const ENGINE: Engine = Engine {
             "most",
             (2, MAX_RUN),
             128,
-            "rules of a bucket beyond which it becomes a node",
+            "rules of a bucket beyond which it becomes nested tables",
         ),
         EngineOption::host_choice(
             "isa",
@@ -134,7 +136,7 @@ pub(super) const ENGINE: Engine = Engine {
         EngineOption::choice(
             "without",
             &Feature::NAMES,
-            "go without an ingredient, to see what it is worth",
+            "turn one feature off, to measure what it is worth",
         ),
     ],
     dynamic: Engine::takes_updates,

@@ -45,14 +45,21 @@ pub(super) enum Feature {
 impl Feature {
     /// The names by which a feature is left out, after the one for none.
     pub(super) const NAMES: [&'static str; 8] = [
-        "nothing", "masks", "nests", "rivals", "pages", "vectors", "blocks", "prefetch",
+        "nothing",
+        "masks",
+        "nested",
+        "conflicts",
+        "pages",
+        "vectors",
+        "blocks",
+        "prefetch",
     ];
 
     pub(super) fn named(name: &str) -> Option<Feature> {
         match name {
             "masks" => Some(Feature::AnyBits),
-            "nests" => Some(Feature::NestedTables),
-            "rivals" => Some(Feature::ConflictMarks),
+            "nested" => Some(Feature::NestedTables),
+            "conflicts" => Some(Feature::ConflictMarks),
             "pages" => Some(Feature::HugePages),
             "vectors" => Some(Feature::Vectors),
             "blocks" => Some(Feature::Blocks),

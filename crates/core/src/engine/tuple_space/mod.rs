@@ -39,6 +39,8 @@
 //!
 //! # References
 //! [TM19] §II.B.2 (tuple space search), §III.
+//!
+//! [TM19]: crate::papers#tm19
 
 use std::sync::Arc;
 
@@ -94,13 +96,15 @@ pub(super) enum Form {
     /// A hash index for each table.
     Private,
     /// One hash index keyed by table number and masked key ([TM19] §III.D.1).
+    ///
+    /// [TM19]: crate::papers#tm19
     Shared,
 }
 
 #[derive(Clone, Debug)]
 struct Table<const W: usize> {
     mask: [u64; W],
-    /// No rule of the table has a better rank. Exact, but for the time between
+    /// No rule of the table has a better rank. Exact, except between
     /// the removal of the best rule and the next [`TupleSpace::tighten`].
     best: u64,
     /// Added to hashes, so that tables sharing slots do not share tags.

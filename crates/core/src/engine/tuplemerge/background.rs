@@ -24,6 +24,8 @@
 //!
 //! # References
 //! [TM19] §III.C.5 for the selection; its use beside updates is ours.
+//!
+//! [TM19]: crate::papers#tm19
 
 use std::any::Any;
 use std::sync::Arc;

@@ -195,6 +195,8 @@ impl<'a, const W: usize> Simulated<'a, W> {
 }
 
 /// Rules placed one by one ([TM19] §III.C.3).
+///
+/// [TM19]: crate::papers#tm19
 fn place_online<const W: usize>(
     mut members: Vec<Member<'_, W>>,
     settings: &Settings,
@@ -270,6 +272,8 @@ fn place_online<const W: usize>(
 }
 
 /// All tables selected at once ([TM19] §III.C.5).
+///
+/// [TM19]: crate::papers#tm19
 fn select_offline<const W: usize>(
     mut members: Vec<Member<'_, W>>,
     limit: usize,

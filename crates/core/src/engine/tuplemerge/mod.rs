@@ -76,6 +76,8 @@
 //! # References
 //! [TM19] §III.C.2 (tuple selection), §III.C.3 (insertion), §III.C.4 (deletion),
 //! §III.C.5 (offline), §III.D.1 (VPP), §IV.F (collision limit).
+//!
+//! [TM19]: crate::papers#tm19
 
 use std::sync::Arc;
 
@@ -102,6 +104,8 @@ use background::Installing;
 use selection::{Relaxation, Selection, leading_bits};
 
 /// The collision limit of the online form: the best of [TM19] §IV.F.
+///
+/// [TM19]: crate::papers#tm19
 const ONLINE_LIMIT: usize = 40;
 
 /// Tables that a rule is tried in, as much work as a step.
@@ -111,6 +115,8 @@ const TRIED: usize = 16;
 const PARTED: usize = 4;
 
 /// The collision limit of the offline form: the best of [TM19] §IV.F.
+///
+/// [TM19]: crate::papers#tm19
 const OFFLINE_LIMIT: usize = 8;
 
 const OPTIONS: &[EngineOption] = &[
@@ -369,6 +375,8 @@ impl TupleMerge {
     }
 
     /// Makes room for a rule whose chain in a table is full ([TM19] §III.C.3).
+    ///
+    /// [TM19]: crate::papers#tm19
     fn split<const W: usize>(
         &self,
         space: &mut TupleSpace<W>,

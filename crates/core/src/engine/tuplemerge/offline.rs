@@ -17,6 +17,8 @@
 //! Rules with the same masked key are counted by hash, as in the paper: two
 //! keys that share a counter look like one, which leaves out a rule early now
 //! and then but never exceeds the limit.
+//!
+//! [TM19]: crate::papers#tm19
 
 use crate::engine::tuple_space::{EntryIndex, Hasher, TupleSpace};
 use crate::error::BuildError;

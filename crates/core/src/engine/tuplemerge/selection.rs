@@ -21,17 +21,23 @@
 //! Fields of another width use the same shares: an IPv6 prefix of full length
 //! loses 16 bits in the paper's form. VPP relaxes IPv6 where networks end: /128
 //! to /64, and /64 to /56.
+//!
+//! [TM19]: crate::papers#tm19
 
 use crate::schema::{FieldId, FieldRole, MatchKind, Placement, Schema};
 
 /// How far apart address lengths may be to use both, for fields of 32 bits
 /// ([TM19] §III.C.2).
+///
+/// [TM19]: crate::papers#tm19
 const CLOSE: u32 = 4;
 
 /// How many bits long prefixes lose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Relaxation {
     /// As [TM19] §III.C.2 gives them.
+    ///
+    /// [TM19]: crate::papers#tm19
     Paper,
     /// As the paper's implementation in VPP has them (§III.D.1).
     Vpp,

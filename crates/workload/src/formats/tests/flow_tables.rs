@@ -118,7 +118,7 @@ fn other_formats_have_no_tables() {
 
 proptest! {
     /// Flows of several tables in one file: each is read as if it stood alone,
-    /// but for the numbers; all at once they are refused.
+    /// except for the numbers; all at once they are refused.
     #[test]
     fn tables_are_read_apart(seed: u64, rules in 1usize..12) {
         let mut dice = Dice::new(seed);

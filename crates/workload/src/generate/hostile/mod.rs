@@ -11,7 +11,7 @@
 //! | [`Hostile::Overlapping`] | that few rules match a header: all match one and the same |
 //! | [`Hostile::Ranges`] | exact bits: nothing but port ranges over the middle |
 //! | [`Hostile::Wildcards`] | fields that most rules ask about: all 31 choices of fields |
-//! | [`Hostile::Nests`] | prefixes of few lengths: chains of all 33, both addresses |
+//! | [`Hostile::NestedPrefixes`] | prefixes of few lengths: chains of all 33, both addresses |
 //! | [`Hostile::Alike`] | rules that differ: in one range, or in priority alone |
 //! | [`Hostile::OneBucket`] | bits worth hashing: rules agree wherever they are exact |
 //! | [`Hostile::Corners`] | headers that end early: a grid with holes, all values common |
@@ -41,7 +41,7 @@ pub enum Hostile {
     Wildcards,
     /// Prefixes of every length, 0 to 32, along common paths, of source and
     /// destination.
-    Nests,
+    NestedPrefixes,
     /// Families of rules that differ in one range, and every fourth rule in
     /// nothing but its priority. The only set in which two rules may match the
     /// same headers.
@@ -70,7 +70,7 @@ impl Hostile {
         Hostile::Overlapping,
         Hostile::Ranges,
         Hostile::Wildcards,
-        Hostile::Nests,
+        Hostile::NestedPrefixes,
         Hostile::Alike,
         Hostile::OneBucket,
         Hostile::Corners,
@@ -83,7 +83,7 @@ impl Hostile {
             Hostile::Overlapping => "overlapping",
             Hostile::Ranges => "ranges",
             Hostile::Wildcards => "wildcards",
-            Hostile::Nests => "nests",
+            Hostile::NestedPrefixes => "nested-prefixes",
             Hostile::Alike => "alike",
             Hostile::OneBucket => "one-bucket",
             Hostile::Corners => "corners",
@@ -97,7 +97,7 @@ impl Hostile {
             Hostile::Overlapping => "every rule overlaps every other",
             Hostile::Ranges => "port ranges that share no leading bit, everything else open",
             Hostile::Wildcards => "exact values in some fields, all 31 choices of fields",
-            Hostile::Nests => "prefixes of every length along common paths",
+            Hostile::NestedPrefixes => "prefixes of every length along common paths",
             Hostile::Alike => "rules that differ in one range or in priority alone",
             Hostile::OneBucket => "rules that agree wherever they are exact",
             Hostile::Corners => "a grid of exact values with holes",
@@ -176,7 +176,7 @@ impl Maker {
         let mut draw = Draw::new(config.seed, set.name());
         let maxima = [ADDRESS, ADDRESS, PORT, PORT, PROTOCOL];
         let anchor = maxima.map(|max| draw.up_to(max));
-        // Paths of nests: 33 × 33 pairs of lengths for each pair of paths.
+        // Paths of nested prefixes: 33 × 33 pairs of lengths for each pair of paths.
         let paths = 2 + config.rules / 1000;
         // Values of a grid with one more rule in eight than are wanted.
         let mut side = 2;
@@ -240,7 +240,7 @@ impl Maker {
                     }
                 })
             }
-            Hostile::Nests => {
+            Hostile::NestedPrefixes => {
                 let path = |maker: &mut Maker, field: usize| {
                     let path = *maker.draw.of(&maker.common[field]);
                     maker.any_length(path, 0, 32)

@@ -68,7 +68,7 @@ fn all_choices_of_fields_occur() {
 
 #[test]
 fn nests_have_prefixes_of_every_length() {
-    let rules = rules(Hostile::Nests, 3000);
+    let rules = rules(Hostile::NestedPrefixes, 3000);
     for field in rules.schema().field_ids().take(2) {
         let place = rules.schema().placement(field);
         let lengths: HashSet<u32> = rules

@@ -157,7 +157,7 @@ impl HostileUpdates {
             }
             HostileUpdates::Thresholds => {
                 let mut set = RuleSet::new(&Schema::ipv4_5tuple());
-                let mut maker = Maker::new(Hostile::Nests, &config);
+                let mut maker = Maker::new(Hostile::NestedPrefixes, &config);
                 let groups: Vec<Vec<RuleId>> = (0..rules.div_ceil(HIGH))
                     .map(|group| {
                         (0..HIGH)

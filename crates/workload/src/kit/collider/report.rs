@@ -38,8 +38,8 @@ pub struct Counters {
     pub transactions: usize,
     /// Changes in them.
     pub changes: usize,
-    /// Times that an engine learned again from its rules.
-    pub relearnings: usize,
+    /// Times that an engine re-optimised from its rules.
+    pub reoptimisations: usize,
 }
 
 impl fmt::Display for Counters {
@@ -54,7 +54,7 @@ impl fmt::Display for Counters {
             ("misses", self.misses),
             ("transactions", self.transactions),
             ("changes", self.changes),
-            ("relearnings", self.relearnings),
+            ("reoptimisations", self.reoptimisations),
         ];
         let done = counts.into_iter().filter(|&(_, count)| count > 0);
         for (index, (name, count)) in done.enumerate() {

@@ -22,8 +22,8 @@ pub enum Question {
     Apply(Vec<OwnedChange>),
     /// To reorganise itself.
     Rebuild,
-    /// To learn again and to arrange its rules that way.
-    Relearn,
+    /// To re-optimise and to arrange its rules that way.
+    Reoptimise,
     /// To improve candidates by a batch lookup.
     Batch {
         /// The headers.
@@ -79,7 +79,7 @@ impl Question {
             Question::Build
             | Question::Apply(_)
             | Question::Rebuild
-            | Question::Relearn
+            | Question::Reoptimise
             | Question::Held => None,
             Question::Batch { keys, .. }
             | Question::One { keys }
@@ -110,7 +110,7 @@ impl Question {
 
     /// Asks a classifier over the oracle's rules, and holds the answer against
     /// the oracle's. [`Build`](Question::Build), [`Apply`](Question::Apply),
-    /// [`Rebuild`](Question::Rebuild), [`Relearn`](Question::Relearn) and
+    /// [`Rebuild`](Question::Rebuild), [`Reoptimise`](Question::Reoptimise) and
     /// [`Chain`](Question::Chain) need more than a built classifier; nothing is
     /// asked then.
     ///
@@ -134,7 +134,7 @@ impl fmt::Display for Question {
             Question::Build => f.write_str("building"),
             Question::Apply(changes) => write!(f, "a transaction of {} changes", changes.len()),
             Question::Rebuild => f.write_str("rebuilding"),
-            Question::Relearn => f.write_str("learning again"),
+            Question::Reoptimise => f.write_str("re-optimisation"),
             Question::Batch { keys, .. } => write!(f, "a batch lookup of {} headers", keys.len()),
             Question::One { .. } => f.write_str("a single lookup"),
             Question::Masked { .. } => f.write_str("a masked lookup"),
@@ -411,8 +411,8 @@ pub(super) fn rebuild(classifier: &mut dyn Classifier) -> Result<(), Finding> {
     }
 }
 
-/// Tells a classifier to learn again, and to do some steps of what follows.
-pub(super) fn relearn(classifier: &mut dyn Classifier, steps: usize) -> Result<(), Finding> {
+/// Tells a classifier to re-optimise, and to do some steps of what follows.
+pub(super) fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<(), Finding> {
     match guarded(|| crate::kit::reoptimise(classifier, steps)) {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => Err(Finding::Build(error)),
@@ -433,7 +433,7 @@ pub(super) fn ask(
         Question::Build
         | Question::Apply(_)
         | Question::Rebuild
-        | Question::Relearn
+        | Question::Reoptimise
         | Question::Chain { .. } => Ok(()),
         Question::Batch { keys, best } => {
             counters.batches += 1;

@@ -10,7 +10,7 @@ use classyard::{
 };
 
 use super::Counters;
-use super::question::{Finding, Question, apply, chain, rebuild, relearn};
+use super::question::{Finding, Question, apply, chain, rebuild, reoptimise};
 use crate::kit::oracle::{Oracle, OwnedChange};
 use crate::kit::vectors::{Case, Probe, Step};
 use crate::kit::{Subject, guarded, quietly};
@@ -22,9 +22,9 @@ pub enum Action {
     Apply(Vec<OwnedChange>),
     /// A reorganisation.
     Rebuild,
-    /// To learn again, and so many steps of adopting what was learned; the
+    /// To re-optimise, and so many steps of adopting what was learned; the
     /// others come with later transactions.
-    Relearn(usize),
+    Reoptimise(usize),
 }
 
 impl Action {
@@ -55,9 +55,9 @@ impl Action {
                 counters.rebuilds += 1;
                 rebuild(classifier)
             }
-            Action::Relearn(steps) => {
-                counters.relearnings += 1;
-                relearn(classifier, *steps)
+            Action::Reoptimise(steps) => {
+                counters.reoptimisations += 1;
+                reoptimise(classifier, *steps)
             }
         }
     }
@@ -104,7 +104,7 @@ impl Scenario {
     pub fn size(&self) -> usize {
         let changes = |action: &Action| match action {
             Action::Apply(changes) => changes.len(),
-            Action::Rebuild | Action::Relearn(_) => 1,
+            Action::Rebuild | Action::Reoptimise(_) => 1,
         };
         let asked = match &self.question {
             Question::Apply(changes) => changes.len(),
@@ -137,7 +137,7 @@ impl Scenario {
                 Action::Apply(changes.clone()).take(classifier.as_mut(), &mut oracle, &mut counters)
             }
             Question::Rebuild => rebuild(classifier.as_mut()),
-            Question::Relearn => relearn(classifier.as_mut(), 0),
+            Question::Reoptimise => reoptimise(classifier.as_mut(), 0),
             Question::Chain { keys } => {
                 let expected = oracle.winners(keys);
                 chain(
@@ -169,8 +169,8 @@ impl Scenario {
                     rebuild: true,
                     ..Step::default()
                 },
-                Action::Relearn(steps) => Step {
-                    relearn: Some(*steps),
+                Action::Reoptimise(steps) => Step {
+                    reoptimise: Some(*steps),
                     ..Step::default()
                 },
                 Action::Apply(changes) => Step {
@@ -370,7 +370,7 @@ impl Minimiser<'_> {
         for index in 0..self.best.history.len() {
             let list = |s: &Scenario| match &s.history[index] {
                 Action::Apply(changes) => changes.clone(),
-                Action::Rebuild | Action::Relearn(_) => Vec::new(),
+                Action::Rebuild | Action::Reoptimise(_) => Vec::new(),
             };
             self.fewer(list, |s, items| s.history[index] = Action::Apply(items), 0);
         }
@@ -494,7 +494,7 @@ fn without_field(scenario: &Scenario, index: usize) -> Option<Scenario> {
         Question::Build
         | Question::Apply(_)
         | Question::Rebuild
-        | Question::Relearn
+        | Question::Reoptimise
         | Question::Held => {}
     }
     if let Question::Masked { preset, .. } | Question::BatchMasked { preset, .. } =
@@ -518,7 +518,7 @@ fn for_each_rule(scenario: &mut Scenario, visit: &mut dyn FnMut(&mut Arc<Rule>))
     };
     let told = scenario.history.iter_mut().filter_map(|a| match a {
         Action::Apply(changes) => Some(changes),
-        Action::Rebuild | Action::Relearn(_) => None,
+        Action::Rebuild | Action::Reoptimise(_) => None,
     });
     for change in told.chain(asked).flatten() {
         if let OwnedChange::Insert(rule) | OwnedChange::Modify(rule) = change {

@@ -188,7 +188,7 @@ impl RuleMaker {
     /// # Panics
     /// Never: the matches are those of a rule.
     #[must_use]
-    pub fn twin(&self, id: RuleId, of: RuleRef<'_>, dice: &mut dyn Dice) -> Rule {
+    pub fn duplicate(&self, id: RuleId, of: RuleRef<'_>, dice: &mut dyn Dice) -> Rule {
         let priority = Priority(*dice.pick(&self.priorities));
         let action = ActionId(low_word(dice));
         Rule::new(&self.schema, id, priority, action, &of.fields()).expect("matches of a rule")
@@ -519,7 +519,7 @@ mod tests {
     #[test]
     fn rules_overlap_nest_and_repeat() {
         let mut dice = SeededDice::new(3);
-        let (mut overlaps, mut covers, mut twins, mut ties) = (0, 0, 0, 0);
+        let (mut overlaps, mut covers, mut duplicates, mut ties) = (0, 0, 0, 0);
         for _ in 0..20 {
             let maker = RuleMaker::new(&Schema::ipv4_5tuple(), &mut dice);
             let rules = maker.rule_set(60, &mut dice);
@@ -527,13 +527,13 @@ mod tests {
                 for b in rules.iter().take(at) {
                     overlaps += usize::from(a.overlaps(&b));
                     covers += usize::from(a.covers(&b) != b.covers(&a));
-                    twins += usize::from(a.words() == b.words());
+                    duplicates += usize::from(a.words() == b.words());
                     ties += usize::from(a.priority() == b.priority());
                 }
             }
         }
         assert!(overlaps > 1000 && covers > 1000, "{overlaps} {covers}");
-        assert!(twins > 100 && ties > 1000, "{twins} {ties}");
+        assert!(duplicates > 100 && ties > 1000, "{duplicates} {ties}");
     }
 
     /// Ranges of every width cross every border of a byte, a lane or a word,

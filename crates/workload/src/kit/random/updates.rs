@@ -179,7 +179,7 @@ impl Churn {
                 let like = draft.any(dice);
                 let like = like.as_ref().map(|rule| rule.view());
                 let rule = match like {
-                    Some(like) if dice.one_in(6) => self.maker.twin(id, like, dice),
+                    Some(like) if dice.one_in(6) => self.maker.duplicate(id, like, dice),
                     like => self.maker.rule(id, like, dice),
                 };
                 return draft.insert(Arc::new(rule));
@@ -204,7 +204,7 @@ impl Churn {
         let new = match dice.below(4) {
             // The same matches with another priority, the same rule again, a
             // near copy, something else.
-            0 => Arc::new(self.maker.twin(id, old.view(), dice)),
+            0 => Arc::new(self.maker.duplicate(id, old.view(), dice)),
             1 => old,
             2 => Arc::new(self.maker.rule(id, Some(old.view()), dice)),
             _ => Arc::new(self.maker.rule(id, None, dice)),

@@ -25,14 +25,14 @@ pub enum Way {
     Rebuilt,
     /// Built at once; then the classifier learns from its rules and arranges
     /// them as it has learned.
-    Relearned,
+    Reoptimised,
     /// Built empty; then one transaction for each rule.
     OneByOne,
     /// Built empty; then one transaction for all.
     Together,
     /// Built over wildcards of other priorities, which are replaced.
     Replaced,
-    /// Built with a better twin of each rule, which is removed.
+    /// Built with a better duplicate of each rule, which is removed.
     Uncovered,
 }
 
@@ -41,7 +41,7 @@ pub const WAYS: [Way; 8] = [
     Way::Built,
     Way::Reversed,
     Way::Rebuilt,
-    Way::Relearned,
+    Way::Reoptimised,
     Way::OneByOne,
     Way::Together,
     Way::Replaced,
@@ -56,7 +56,7 @@ impl Way {
             Way::Built => "built",
             Way::Reversed => "built in reverse",
             Way::Rebuilt => "rebuilt",
-            Way::Relearned => "learned again",
+            Way::Reoptimised => "re-optimised",
             Way::OneByOne => "inserted one by one",
             Way::Together => "inserted together",
             Way::Replaced => "replaced",
@@ -78,7 +78,7 @@ impl Way {
             Way::Built => (rules, Vec::new()),
             Way::Reversed => (rules.into_iter().rev().collect(), Vec::new()),
             Way::Rebuilt => (rules, vec![Action::Rebuild]),
-            Way::Relearned => (rules, vec![Action::Relearn(usize::MAX)]),
+            Way::Reoptimised => (rules, vec![Action::Reoptimise(usize::MAX)]),
             Way::OneByOne => {
                 let single = |rule| Action::Apply(vec![insert(rule)]);
                 (Vec::new(), rules.iter().map(single).collect())
@@ -360,7 +360,7 @@ impl Session<'_> {
             if step.rebuild {
                 actions.push(Action::Rebuild);
             }
-            actions.extend(step.relearn.map(Action::Relearn));
+            actions.extend(step.reoptimise.map(Action::Reoptimise));
             for action in &actions {
                 if self.subject.is_dynamic() {
                     self.act(action, classifier.as_mut(), &mut oracle)

@@ -77,8 +77,8 @@ impl Effort {
             },
             words: (rules * 1000).clamp(4_000_000, 50_000_000),
         };
-        // Within an update: less of everything that is the dearer, the wider
-        // the key.
+        // Within an update: less of everything whose cost grows with the width
+        // of the key.
         let share = (4096 / width).clamp(128, 512);
         match level {
             Level::Root => root,

@@ -169,7 +169,7 @@ mod tests {
         };
         let full: Vec<usize> = (0..4 * CHUNK).map(|_| add(&mut tables)).collect();
         let bytes = tables.bytes();
-        // In an order without order, but for some that stay.
+        // In random order; some stay.
         let stays = |index: usize| index == 3 || index == 700;
         for &index in &full {
             let index = index * 611 % full.len();

@@ -184,7 +184,7 @@ impl<'s> Expansion<'s> {
     }
 }
 
-/// What a rule demands, but for the Ethernet type.
+/// What a rule demands, except for the Ethernet type.
 struct Demands<'s> {
     schema: &'s Schema,
     /// Whether the schema has a field for the Ethernet type: then packets need

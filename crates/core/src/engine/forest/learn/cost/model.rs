@@ -98,7 +98,7 @@ impl<'a, const W: usize> Model<'a, W> {
         })
     }
 
-    /// Bytes held, but for what a few masks take.
+    /// Bytes held, except what a few masks take.
     pub(crate) fn bytes(&self) -> usize {
         Counters::bytes(self.sample.rules.len())
             + bytes_of::<u32>(self.homes.capacity())

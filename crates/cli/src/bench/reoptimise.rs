@@ -1,4 +1,4 @@
-//! `classyard bench --relearn`: growth, and what learning again makes of it.
+//! `classyard bench --reoptimise`: growth, and what re-optimisation makes of it.
 //!
 //! ```text
 //! build over one rule in a hundred; the others come one by one       grown
@@ -29,10 +29,10 @@ use crate::failure::Failure;
 mod report;
 
 use report::Updates;
-pub(crate) use report::{RelearnResults, RelearnRow};
+pub(crate) use report::{ReoptimiseResults, ReoptimiseRow};
 
 /// What to measure.
-pub(crate) struct RelearnPlan {
+pub(crate) struct ReoptimisePlan {
     pub(crate) engines: Vec<EngineSpec>,
     /// Names and families of rules.
     pub(crate) sets: Vec<(String, Family)>,
@@ -56,11 +56,11 @@ const MOST_CHANGES: usize = 1 << 22;
 
 /// Measures everything; `finished` gets each row as soon as it is measured.
 pub(crate) fn measure(
-    plan: &RelearnPlan,
+    plan: &ReoptimisePlan,
     progress: &mut dyn Progress,
-    finished: &mut dyn FnMut(&RelearnRow) -> Result<(), Failure>,
-) -> Result<RelearnResults, Failure> {
-    let mut results = RelearnResults::default();
+    finished: &mut dyn FnMut(&ReoptimiseRow) -> Result<(), Failure>,
+) -> Result<ReoptimiseResults, Failure> {
+    let mut results = ReoptimiseResults::default();
     for &size in &plan.sizes {
         for (name, family) in &plan.sets {
             let policy = generated_policy(family.clone(), size, plan.seed, progress)?;
@@ -87,7 +87,7 @@ pub(crate) fn measure(
 
 /// One engine with one rule set.
 struct Bench<'a> {
-    plan: &'a RelearnPlan,
+    plan: &'a ReoptimisePlan,
     engine: &'a EngineSpec,
     policy: &'a Policy,
     trace: &'a PolicyTrace,
@@ -108,14 +108,14 @@ impl Bench<'_> {
         name: &str,
         size: usize,
         progress: &mut dyn Progress,
-    ) -> Result<Option<RelearnRow>, Failure> {
+    ) -> Result<Option<ReoptimiseRow>, Failure> {
         let fail = |error: &dyn std::fmt::Display| Failure::usage(error.to_string());
         let (grown, mut growing) = self.grow()?;
         let Some(engine) = dynamic(grown.as_ref()).reoptimise() else {
             return Ok(None);
         };
         let drift = engine.drift();
-        let mut row = RelearnRow {
+        let mut row = ReoptimiseRow {
             set: name.to_owned(),
             size,
             engine: self.engine.to_string(),
@@ -124,7 +124,7 @@ impl Bench<'_> {
             counted_grown: drift.now,
             grown_ns: self.lookups(grown.as_ref()),
             wrong: self.wrong(grown.as_ref()),
-            ..RelearnRow::default()
+            ..ReoptimiseRow::default()
         };
         let learned = learn(engine).map_err(|error| fail(&error))?;
         (row.learn_seconds, row.look_seconds) = (learned.seconds, learned.longest_look);
@@ -192,7 +192,7 @@ impl Bench<'_> {
         &self,
         mut classifier: Box<dyn Classifier>,
         plan: &LookupPlan,
-        row: &mut RelearnRow,
+        row: &mut ReoptimiseRow,
     ) -> Result<Adopted, Failure> {
         let rules = self.rules();
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(self.plan.seed + 1);

@@ -38,7 +38,7 @@ impl Updates {
 
 /// One engine on one rule set.
 #[derive(Clone, Debug, Default, Serialize)]
-pub(crate) struct RelearnRow {
+pub(crate) struct ReoptimiseRow {
     pub(crate) set: String,
     #[serde(skip)]
     pub(crate) size: usize,
@@ -70,7 +70,7 @@ pub(crate) struct RelearnRow {
     pub(crate) wrong: usize,
 }
 
-impl Finished for RelearnRow {
+impl Finished for ReoptimiseRow {
     fn summary(&self) -> String {
         format!(
             "{} {}, {}: {:.1} ns a header grown, {:.1} adopted, {}",
@@ -87,16 +87,16 @@ impl Finished for RelearnRow {
 /// All rows.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
-pub(crate) struct RelearnResults(pub(crate) Vec<RelearnRow>);
+pub(crate) struct ReoptimiseResults(pub(crate) Vec<ReoptimiseRow>);
 
-impl RelearnResults {
+impl ReoptimiseResults {
     /// Whether any answer was wrong.
     pub(crate) fn any_wrong(&self) -> bool {
         self.0.iter().any(|row| row.wrong > 0)
     }
 }
 
-impl Report for RelearnResults {
+impl Report for ReoptimiseResults {
     fn table(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut table = Table::new(&[
             ("set", Side::Left),

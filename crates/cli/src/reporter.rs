@@ -25,16 +25,16 @@ const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 
-/// How to talk.
+/// How to reporter.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Talk {
+pub(crate) struct Reporter {
     quiet: bool,
 }
 
-impl Talk {
+impl Reporter {
     /// Errors only, if `quiet`.
-    pub(crate) fn new(quiet: bool) -> Talk {
-        Talk { quiet }
+    pub(crate) fn new(quiet: bool) -> Reporter {
+        Reporter { quiet }
     }
 
     /// Says something that the user may want to know.

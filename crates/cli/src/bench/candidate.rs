@@ -8,7 +8,7 @@ use super::verify;
 
 /// Classifies the trace when its turn comes. Errors are reasons for people;
 /// whoever fails once is out.
-pub(crate) trait Contestant {
+pub(crate) trait Candidate {
     /// Headers per second of CPU time in batches of 256.
     fn batch_rate(&mut self) -> Result<f64, String>;
 
@@ -31,7 +31,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) scratch: Scratch,
 }
 
-impl Contestant for Engine<'_> {
+impl Candidate for Engine<'_> {
     fn batch_rate(&mut self) -> Result<f64, String> {
         Ok(batch_rate(self.classifier, self.trace, &mut self.scratch))
     }
@@ -51,27 +51,27 @@ impl Contestant for Engine<'_> {
     }
 }
 
-/// A contestant's place in the turns, and what it has shown.
-pub(crate) struct Lane<'a> {
-    contestant: Box<dyn Contestant + 'a>,
+/// A candidate's place in the turns, and what it has shown.
+pub(crate) struct Entry<'a> {
+    candidate: Box<dyn Candidate + 'a>,
     batch: Vec<f64>,
     single: Vec<f64>,
     winners: Vec<Winner>,
     failed: Option<String>,
 }
 
-/// What a contestant has shown in the end.
+/// What a candidate has shown in the end.
 pub(crate) struct Shown {
     pub(crate) batch: Spread,
     pub(crate) single: Spread,
     pub(crate) wrong: usize,
 }
 
-impl<'a> Lane<'a> {
-    /// A place for a contestant.
-    pub(crate) fn new(contestant: impl Contestant + 'a) -> Lane<'a> {
-        Lane {
-            contestant: Box::new(contestant),
+impl<'a> Entry<'a> {
+    /// A place for a candidate.
+    pub(crate) fn new(candidate: impl Candidate + 'a) -> Entry<'a> {
+        Entry {
+            candidate: Box::new(candidate),
             batch: Vec::new(),
             single: Vec::new(),
             winners: Vec::new(),
@@ -80,7 +80,7 @@ impl<'a> Lane<'a> {
     }
 
     /// Does something, unless an earlier turn failed.
-    fn attempt(&mut self, turn: impl FnOnce(&mut Lane<'a>) -> Result<(), String>) {
+    fn attempt(&mut self, turn: impl FnOnce(&mut Entry<'a>) -> Result<(), String>) {
         if self.failed.is_none() {
             self.failed = turn(self).err();
         }
@@ -88,42 +88,42 @@ impl<'a> Lane<'a> {
 
     /// Takes one turn of timing.
     pub(crate) fn turn(&mut self) {
-        self.attempt(|lane| {
-            lane.batch.push(lane.contestant.batch_rate()?);
-            lane.single.push(lane.contestant.single_rate()?);
+        self.attempt(|entry| {
+            entry.batch.push(entry.candidate.batch_rate()?);
+            entry.single.push(entry.candidate.single_rate()?);
             Ok(())
         });
     }
 
     /// Asks for the answers.
     pub(crate) fn answer(&mut self) {
-        self.attempt(|lane| {
-            lane.winners = lane.contestant.winners()?;
+        self.attempt(|entry| {
+            entry.winners = entry.candidate.winners()?;
             Ok(())
         });
     }
 }
 
-/// Checks the answers of all lanes and says what each has shown, or why it
+/// Checks the answers of all entries and says what each has shown, or why it
 /// failed.
 pub(crate) fn judge(
-    lanes: Vec<Lane<'_>>,
+    entries: Vec<Entry<'_>>,
     wrong_answers: impl FnOnce(&[&[Winner]]) -> Vec<usize>,
 ) -> Vec<Result<Shown, String>> {
-    let standing = lanes.iter().filter(|lane| lane.failed.is_none());
-    let answers: Vec<&[Winner]> = standing.map(|lane| lane.winners.as_slice()).collect();
+    let standing = entries.iter().filter(|entry| entry.failed.is_none());
+    let answers: Vec<&[Winner]> = standing.map(|entry| entry.winners.as_slice()).collect();
     let mut wrong = wrong_answers(&answers).into_iter();
-    lanes
+    entries
         .into_iter()
-        .map(|mut lane| {
-            if let Some(reason) = lane.failed {
+        .map(|mut entry| {
+            if let Some(reason) = entry.failed {
                 return Err(reason);
             }
             let wrong = wrong.next().expect("one number for each that stands");
             Ok(Shown {
-                batch: Spread::of(&lane.batch).expect("at least one repeat"),
-                single: Spread::of(&lane.single).expect("at least one repeat"),
-                wrong: wrong + lane.contestant.contradictions(&lane.winners),
+                batch: Spread::of(&entry.batch).expect("at least one repeat"),
+                single: Spread::of(&entry.single).expect("at least one repeat"),
+                wrong: wrong + entry.candidate.contradictions(&entry.winners),
             })
         })
         .collect()
