@@ -20,7 +20,8 @@
 //! ```
 //! use classyard::engine::adapter::{Algorithm, Family, build_static};
 //! use classyard::prelude::*;
-//! use classyard::{BuildError, BuildRequest, Engine, Estimate, LookupTrace, Wraps};
+//! use classyard::{BuildError, BuildRequest, Engine, Estimate, Limits, LookupTrace};
+//! use classyard::{NoProgress, Shape, Wraps};
 //! use std::time::Duration;
 //!
 //! /// Rules in order, best first: value and mask of each. It serves no ranges.

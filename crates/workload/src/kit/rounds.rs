@@ -2,9 +2,8 @@
 //!
 //! A [`Round`] follows from a seed: a schema, a number of rules, the rules to
 //! begin with, and how much to do. It is a run of
-//! [`differential`](super::differential::differential) with updates, rebuilds, learning and
-//! emptying and filling again, so a round is repeated by its seed alone, with
-//! whatever subjects.
+//! [`differential`] with updates, rebuilds, re-optimisation, emptying and
+//! refilling, so a round is repeated by its seed alone, with whatever subjects.
 //!
 //! ```text
 //! for seed in first..first + count:
