@@ -9,8 +9,8 @@ use classyard::engine::Engine;
 
 use crate::command_line;
 use crate::commands::{
-    bench, check, classify, completions, convert, engines, explain, generate, inspect, plot,
-    profiles, reproduce,
+    bench, check, classify, completions, convert, engines, explain, formats, generate, inspect,
+    plot, profiles, reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::output;
@@ -63,6 +63,7 @@ enum Command {
     Inspect(inspect::Args),
     Engines(engines::Args),
     Profiles(profiles::Args),
+    Formats(formats::Args),
     Completions(completions::Args),
 }
 
@@ -78,6 +79,7 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
         Command::Convert(args) => convert::run(args, reporter),
         Command::Inspect(args) => inspect::run(args, reporter),
         Command::Profiles(args) => profiles::run(args),
+        Command::Formats(args) => formats::run(args),
         Command::Engines(args) => engines::run(args),
         Command::Completions(args) => completions::run(args, &mut Cli::command()),
     }

@@ -7,6 +7,7 @@ pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod engines;
 pub(crate) mod explain;
+pub(crate) mod formats;
 pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod plot;
