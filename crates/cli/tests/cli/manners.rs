@@ -4,7 +4,7 @@ use std::fs::File;
 
 use crate::support::{Folder, RULES, example, program, run, words};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "classify",
     "explain",
     "bench",
@@ -16,6 +16,7 @@ const COMMANDS: [&str; 12] = [
     "inspect",
     "engines",
     "profiles",
+    "formats",
     "completions",
 ];
 
@@ -71,6 +72,15 @@ fn engines_and_profiles_are_listed_in_every_form() {
     assert_eq!(lines.lines().len(), engines.len() + 1);
     let report = run("profiles --format json").exits(0).json();
     assert_eq!(report["profiles"].as_array().unwrap().len(), 12);
+    let report = run("formats --format json").exits(0).json();
+    let formats = report["formats"].as_array().unwrap();
+    assert!(formats.iter().any(|format| format["name"] == "ovs"));
+    run("formats classbench")
+        .exits(0)
+        .prints("@198.51.100.0/28");
+    run("formats clasbench")
+        .exits(2)
+        .complains("did you mean `classbench`?");
     run("profiles --show nothing")
         .exits(2)
         .complains("no built-in profile");
@@ -161,6 +171,9 @@ fn a_full_device_is_an_error_whatever_is_written() {
             "profiles",
             "profiles --show acl1",
             "profiles --format csv",
+            "formats",
+            "formats rules",
+            "formats --format csv",
             "generate --profile acl1 -n 10",
             "generate --list-profiles",
             "generate trace -n 10",

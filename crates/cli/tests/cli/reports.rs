@@ -44,6 +44,7 @@ fn every_key_is_documented() {
         format!("bench -r {rules} --quick -e tuplemerge --mixed 1k,max"),
         "engines".to_owned(),
         "profiles".to_owned(),
+        "formats".to_owned(),
     ] {
         collect(&run(&format!("{command} --format json")).json(), &mut keys);
     }
