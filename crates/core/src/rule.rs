@@ -35,8 +35,8 @@ mod field_value;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use builder::Draft;
 pub use builder::RuleBuilder;
+pub(crate) use builder::{Draft, rule_setters};
 pub use field_value::FieldValue;
 
 /// Names a rule. Two rules of one rule set never share an id; at equal

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::error::PartError;
-use crate::rule::{ActionId, Draft, FieldValue, Priority, Rule};
+use crate::rule::{ActionId, Draft, FieldValue, Priority, Rule, rule_setters};
 use crate::ruleset::AddError;
 use crate::schema::Schema;
 
@@ -47,29 +47,7 @@ impl PolicyRule {
         }
     }
 
-    /// Sets the priority; the higher wins.
-    pub fn priority(mut self, priority: u32) -> Self {
-        self.draft.priority = Priority(priority);
-        self
-    }
-
-    /// Sets the action.
-    pub fn action(mut self, action: ActionId) -> Self {
-        self.draft.action = action;
-        self
-    }
-
-    /// Sets the cookie: a number of the caller's.
-    pub fn cookie(mut self, cookie: u64) -> Self {
-        self.draft.cookie = cookie;
-        self
-    }
-
-    /// Demands something of the field of that name.
-    pub fn field(mut self, name: &str, value: impl Into<FieldValue>) -> Self {
-        self.draft.field(name, value.into());
-        self
-    }
+    rule_setters!();
 
     /// The rule in each part where it stands.
     fn forms<'s>(

@@ -83,6 +83,37 @@ impl Draft {
     }
 }
 
+/// What rules of a schema and of a policy are given alike, for types with a
+/// `draft`.
+macro_rules! rule_setters {
+    () => {
+        /// Sets the priority; the higher wins.
+        pub fn priority(mut self, priority: u32) -> Self {
+            self.draft.priority = Priority(priority);
+            self
+        }
+
+        /// Sets the action.
+        pub fn action(mut self, action: ActionId) -> Self {
+            self.draft.action = action;
+            self
+        }
+
+        /// Sets the cookie: a number of the caller's.
+        pub fn cookie(mut self, cookie: u64) -> Self {
+            self.draft.cookie = cookie;
+            self
+        }
+
+        /// Demands something of the field of that name.
+        pub fn field(mut self, name: &str, value: impl Into<FieldValue>) -> Self {
+            self.draft.field(name, value.into());
+            self
+        }
+    };
+}
+pub(crate) use rule_setters;
+
 /// Makes a [`Rule`] from fields by name; see [`Rule::builder`].
 #[derive(Clone, Debug)]
 #[must_use = "a rule is made by `build`"]
@@ -133,29 +164,7 @@ impl RuleBuilder<'_> {
         self
     }
 
-    /// Sets the priority; the higher wins.
-    pub fn priority(mut self, priority: u32) -> Self {
-        self.draft.priority = Priority(priority);
-        self
-    }
-
-    /// Sets the action.
-    pub fn action(mut self, action: ActionId) -> Self {
-        self.draft.action = action;
-        self
-    }
-
-    /// Sets the cookie: a number of the caller's.
-    pub fn cookie(mut self, cookie: u64) -> Self {
-        self.draft.cookie = cookie;
-        self
-    }
-
-    /// Demands something of the field of that name.
-    pub fn field(mut self, name: &str, value: impl Into<FieldValue>) -> Self {
-        self.draft.field(name, value.into());
-        self
-    }
+    rule_setters!();
 
     /// Packs the rule.
     ///
