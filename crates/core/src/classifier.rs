@@ -34,7 +34,7 @@ use std::sync::Arc;
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::reoptimise::Reoptimise;
-use crate::rule::{Priority, RuleId, Winner};
+use crate::rule::{ActionId, Priority, RuleId, Winner};
 use crate::schema::Schema;
 use crate::transaction::Transaction;
 
@@ -159,6 +159,18 @@ pub trait DynamicClassifier: Classifier {
     /// priority. Without such a rule it appends nothing and returns `None`. The
     /// words are those that the rule had when it was put in.
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority>;
+
+    /// The action of the rule with that id, if there is one: the action that the
+    /// rule had when it was put in or modified last.
+    fn action(&self, id: RuleId) -> Option<ActionId>;
+
+    /// All rules, each as the winner that it may be, in no particular order.
+    fn winners(&self) -> Vec<Winner>;
+
+    /// The number of rules.
+    fn rules(&self) -> usize {
+        self.stats().rules
+    }
 
     /// Says whether [`apply`](Self::apply) would take the transaction. With it
     /// several classifiers can be updated all or nothing.

@@ -77,12 +77,12 @@ pub mod table;
 pub mod transaction;
 pub mod value;
 
+mod cookies;
 mod id_map;
 mod match_kind;
 mod packed;
 mod part;
 mod positions;
-mod rule_store;
 mod simd;
 mod sort;
 mod unwildcard;

@@ -156,7 +156,7 @@ impl RuleSet {
     }
 
     /// All rules, in the order of adding.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = RuleRef<'_>> + DoubleEndedIterator {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = RuleRef<'_>> + DoubleEndedIterator + Clone {
         (0..self.len()).map(|index| self.rule(index))
     }
 

@@ -61,6 +61,12 @@ impl Default for Changes<'_> {
     }
 }
 
+/// Changes for which there is room when the second comes.
+const SECOND_ROOM: usize = 8;
+
+/// The most changes that are looked through for earlier ones of a rule.
+const FEW: usize = 32;
+
 impl<'a> Changes<'a> {
     #[inline]
     fn as_slice(&self) -> &[Change<'a>] {
@@ -75,7 +81,11 @@ impl<'a> Changes<'a> {
         match self {
             Changes::Listed(changes) if changes.capacity() == 0 => *self = Changes::One(change),
             Changes::Listed(changes) => changes.push(change),
-            Changes::One(first) => *self = Changes::Listed(vec![*first, change]),
+            Changes::One(first) => {
+                let mut list = Vec::with_capacity(SECOND_ROOM);
+                list.extend([*first, change]);
+                *self = Changes::Listed(list);
+            }
         }
     }
 
@@ -177,9 +187,9 @@ impl<'a> Transaction<'a> {
         bytes: impl FnOnce() -> usize,
         contains: impl Fn(RuleId) -> bool,
     ) -> Result<usize, UpdateError> {
-        // What earlier changes of this transaction did to an id. A single
-        // change, the common case, needs no such memory.
-        let remember = self.changes().len() > 1;
+        // What earlier changes of this transaction did to an id. A few changes
+        // are looked through, which takes less time than a map.
+        let remember = self.changes().len() > FEW;
         if remember {
             touched.clear();
         }
@@ -196,8 +206,14 @@ impl<'a> Transaction<'a> {
                 });
             }
             let id = change.id();
-            let known = if remember { touched.get(id) } else { None };
-            let present = known.map_or_else(|| contains(id), |parts| parts != 0);
+            let known = if remember {
+                touched.get(id).map(|parts| parts != 0)
+            } else {
+                let before = self.changes()[..index].iter();
+                let latest = before.rev().find(|change| change.id() == id);
+                latest.map(|change| !matches!(change, Change::Remove(_)))
+            };
+            let present = known.unwrap_or_else(|| contains(id));
             let after = match change {
                 Change::Insert(_) if present => {
                     return Err(UpdateError::DuplicateId {
@@ -265,8 +281,11 @@ impl<'a> Transaction<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
     use crate::rule::{ActionId, FieldMatch, Priority, Rule};
+    use crate::seed::splitmix;
 
     #[test]
     fn changes_are_listed_in_the_order_in_which_they_came() {
@@ -351,5 +370,78 @@ mod tests {
         .unwrap();
         t.insert(other.view());
         assert!(check(&t).unwrap_err().contains("ipv6-5tuple"));
+    }
+
+    /// Transactions of every length around the one from which changes are kept
+    /// in a map, of few ids, so that most ids come several times; against a set.
+    #[test]
+    fn a_change_is_checked_against_all_before_it() {
+        let schema = Schema::ipv4_5tuple();
+        let any = [FieldMatch::Any; 5];
+        let rule = |id| {
+            Rule::new(
+                &schema,
+                RuleId::from_index(id),
+                Priority(1),
+                ActionId(0),
+                &any,
+            )
+        };
+        let rules: Vec<Rule> = (0..12).map(|id| rule(id).unwrap()).collect();
+        let (mut state, mut accepted, mut refused) = (3, 0, 0);
+        let mut touched = Standing::default();
+        for round in 0..4000 {
+            let length = [1, 2, FEW - 1, FEW, FEW + 1, 3 * FEW][round % 6];
+            let there: BTreeSet<usize> = (0..12).filter(|id| id % 2 == round / 6 % 2).collect();
+            let mut now = there.clone();
+            let mut wrong = None;
+            let mut t = Transaction::new();
+            for change in 0..length {
+                // At times one that does not fit what came before.
+                let roll = usize::try_from(splitmix(&mut state) >> 32).unwrap();
+                let id = roll % 12;
+                let fits = roll / 12 % (2 * length) != 0;
+                match (now.contains(&id) == fits, roll & 1 << 20 == 0) {
+                    (true, true) => {
+                        t.remove(RuleId::from_index(id));
+                    }
+                    (true, false) => {
+                        t.modify(rules[id].view());
+                    }
+                    (false, _) => {
+                        t.insert(rules[id].view());
+                    }
+                }
+                if !fits {
+                    wrong = Some(change);
+                    break;
+                }
+                match t.changes().last() {
+                    Some(Change::Remove(_)) => now.remove(&id),
+                    _ => now.insert(id),
+                };
+            }
+            let limits = Limits::default();
+            let holds = |id: RuleId| there.contains(&id.index());
+            let checked = t.validate_with(&mut touched, &schema, &limits, there.len(), || 0, holds);
+            match (wrong, checked) {
+                (None, Ok(count)) => {
+                    assert_eq!(count, now.len(), "round {round}");
+                    accepted += 1;
+                }
+                (
+                    Some(wrong),
+                    Err(
+                        UpdateError::DuplicateId { change, .. }
+                        | UpdateError::UnknownId { change, .. },
+                    ),
+                ) => {
+                    assert_eq!(change, wrong, "round {round}");
+                    refused += 1;
+                }
+                (wrong, checked) => panic!("round {round}: {wrong:?}, {checked:?}"),
+            }
+        }
+        assert!(accepted > 1000 && refused > 1000, "{accepted}, {refused}");
     }
 }

@@ -124,7 +124,9 @@ fn random_rule(schema: &Arc<Schema>, number: u32, dice: &mut Dice) -> Rule {
         other => u32::try_from(other).unwrap() - 1,
     };
     let priority = Priority(priority);
-    Rule::new(schema, id(number), priority, ActionId(number), &matches).unwrap()
+    // A rule that is modified mostly gets another action.
+    let action = ActionId(number << 8 | u32::try_from(dice.below(256)).unwrap());
+    Rule::new(schema, id(number), priority, action, &matches).unwrap()
 }
 
 /// Compares all rules that there may be with those that there should be.
@@ -141,10 +143,19 @@ fn check(engine: &dyn Classifier, rules: &BTreeMap<u32, Rule>, what: &str) {
             rule.map(|rule| rule.priority()),
             "{what}: rule {number}"
         );
+        let action = rule.map(|rule| rule.action());
+        assert_eq!(dynamic.action(id(number)), action, "{what}: rule {number}");
         assert_eq!(words[..2], [7, 8], "{what}: rule {number}");
         let expected = rule.map_or(&[][..], |rule| rule.words());
         assert_eq!(&words[2..], expected, "{what}: rule {number}");
     }
+    let by_rank = |winner: &Winner| winner.rank();
+    let mut expected: Vec<Winner> = rules.values().map(|rule| rule.view().winner()).collect();
+    expected.sort_by_key(by_rank);
+    let mut winners = dynamic.winners();
+    winners.sort_by_key(by_rank);
+    assert_eq!(winners, expected, "{what}: the list of rules");
+    assert_eq!(dynamic.rules(), rules.len(), "{what}");
 }
 
 fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {

@@ -53,7 +53,7 @@ const IN_MODULES: [&str; 9] = [
     "RuleLog",
     "Parts",
     "InstallPlan",
-    "RuleStore",
+    "Cookies",
 ];
 
 #[test]

@@ -72,6 +72,7 @@ struct Rows {
 struct Row {
     there: bool,
     priority: Priority,
+    action: ActionId,
     words: Vec<u64>,
 }
 
@@ -88,6 +89,7 @@ const ROWS: &[Engine] = &[Engine {
         let empty = Row {
             there: false,
             priority: Priority(0),
+            action: ActionId(0),
             words: vec![0; rules.schema().rule_words()],
         };
         let mut rows = Rows {
@@ -103,7 +105,7 @@ const ROWS: &[Engine] = &[Engine {
 impl Rows {
     fn put(&mut self, rule: &RuleRef<'_>) {
         let row = &mut self.rows[rule.id().index()];
-        (row.there, row.priority) = (true, rule.priority());
+        (row.there, row.priority, row.action) = (true, rule.priority(), rule.action());
         row.words.copy_from_slice(rule.words());
     }
 }
@@ -155,6 +157,16 @@ impl DynamicClassifier for Rows {
             words.extend_from_slice(&self.rows[id.index()].words);
             self.rows[id.index()].priority
         })
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        self.contains(id).then(|| self.rows[id.index()].action)
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        let rows = (0..).zip(&self.rows).filter(|(_, row)| row.there);
+        rows.map(|(number, row)| Winner::new(row.priority, id(number)))
+            .collect()
     }
 
     fn check(&self, _: &Transaction<'_>) -> Result<(), UpdateError> {

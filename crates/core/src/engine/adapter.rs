@@ -117,7 +117,7 @@ use crate::key::KeySlice;
 use crate::memory::Memory;
 use crate::monitor::Monitor;
 use crate::reoptimise::Reoptimise;
-use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::transaction::{Change, Transaction};
@@ -249,6 +249,12 @@ pub trait Updates<const W: usize>: Algorithm<W> {
 
     /// See [`DynamicClassifier::copy_rule`].
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority>;
+
+    /// See [`DynamicClassifier::action`].
+    fn action(&self, id: RuleId) -> Option<ActionId>;
+
+    /// See [`DynamicClassifier::winners`].
+    fn winners(&self) -> Vec<Winner>;
 
     /// Adds a rule. Does nothing and returns `false` when its id is there.
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool;
@@ -513,6 +519,18 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         self.algorithm.copy_rule(id, words)
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        self.algorithm.action(id)
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        self.algorithm.winners()
+    }
+
+    fn rules(&self) -> usize {
+        self.algorithm.rules()
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

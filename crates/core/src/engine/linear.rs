@@ -10,7 +10,7 @@
 //! ```text
 //! ranks:  [ rank ][ rank ][ rank ] …                        best first
 //! words:  [ value mask high ][ value mask high ][ … ] …    in the same order
-//! by_id:  { id → rank }                                    to find a rule
+//! by_id:  { id → priority, action }                        to find a rule
 //! ```
 //!
 //! # Lookup
@@ -46,7 +46,7 @@ use crate::error::BuildError;
 use crate::estimate::{Estimate, Shape, nanoseconds};
 use crate::memory::{bytes_of, map_bytes};
 use crate::packed::PackedRule;
-use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 use crate::seed::MapState;
 use crate::sort::sort_by_key;
@@ -78,7 +78,7 @@ fn estimate(_: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     let count = rules as f64;
     let compare = COMPARE_NS + COMPARE_WORD_NS * schema.rule_words() as f64;
     Ok(Estimate {
-        bytes: rules * row + map_bytes::<RuleId, Winner>(rules),
+        bytes: rules * row + map_bytes::<RuleId, Known>(rules),
         build: nanoseconds(count * (BUILD_NS + BUILD_BYTE_NS * row as f64)),
         lookup_ns: LOOKUP_NS + count * 0.5 * compare,
         update_ns: Some(UPDATE_NS + count * 0.5 * MOVE_BYTE_NS * row as f64),
@@ -110,10 +110,32 @@ struct Linear {
     schema: Arc<Schema>,
     ranks: Vec<Winner>,
     words: Vec<u64>,
-    by_id: HashMap<RuleId, Winner, MapState>,
+    by_id: HashMap<RuleId, Known, MapState>,
+}
+
+/// What is known of a rule by its id.
+#[derive(Clone, Copy)]
+struct Known {
+    priority: Priority,
+    action: ActionId,
+}
+
+impl Known {
+    fn of(rule: &RuleRef<'_>) -> Known {
+        Known {
+            priority: rule.priority(),
+            action: rule.action(),
+        }
+    }
 }
 
 impl Linear {
+    /// Where a rule is in the list.
+    fn position(&self, id: RuleId, known: Known) -> usize {
+        let winner = Winner::new(known.priority, id);
+        self.ranks.partition_point(|other| other.beats(winner))
+    }
+
     /// The rules that could improve a candidate, best first.
     fn better_than(&self, best: Winner) -> impl Iterator<Item = (Winner, PackedRule<'_>)> {
         let rows = self.words.chunks_exact(self.schema.rule_words());
@@ -134,7 +156,7 @@ impl<const W: usize> Algorithm<W> for Linear {
         let words = rules.schema().rule_words();
         let rank_bytes = bytes_of::<Winner>(rules.len());
         let word_bytes = bytes_of::<u64>(rules.len().saturating_mul(words));
-        let map = map_bytes::<RuleId, Winner>(rules.len());
+        let map = map_bytes::<RuleId, Known>(rules.len());
         let all = rank_bytes.saturating_add(word_bytes).saturating_add(map);
         request.limits.check_bytes(all)?;
 
@@ -155,7 +177,7 @@ impl<const W: usize> Algorithm<W> for Linear {
         for &rank in &linear.ranks {
             let id = rank.rule().expect("a rule's rank");
             let rule = rules.get(id).expect("it is of this set");
-            linear.by_id.insert(id, rank);
+            linear.by_id.insert(id, Known::of(&rule));
             linear.words.extend_from_slice(rule.words());
             monitor.advance(1)?;
         }
@@ -215,18 +237,26 @@ impl<const W: usize> Updates<W> for Linear {
     }
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
-        let rank = *self.by_id.get(&id)?;
-        let at = self.ranks.partition_point(|other| other.beats(rank));
+        let known = *self.by_id.get(&id)?;
+        let at = self.position(id, known);
         let width = self.schema.rule_words();
         words.extend_from_slice(&self.words[at * width..(at + 1) * width]);
-        rank.priority()
+        Some(known.priority)
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        Some(self.by_id.get(&id)?.action)
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        self.ranks.clone()
     }
 
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
         let Entry::Vacant(entry) = self.by_id.entry(rule.id()) else {
             return false;
         };
-        entry.insert(rule.winner());
+        entry.insert(Known::of(rule));
         let at = self.ranks.partition_point(|rank| rank.beats(rule.winner()));
         self.ranks.insert(at, rule.winner());
         let row = at * self.schema.rule_words();
@@ -235,10 +265,10 @@ impl<const W: usize> Updates<W> for Linear {
     }
 
     fn remove(&mut self, id: RuleId) -> bool {
-        let Some(rank) = self.by_id.remove(&id) else {
+        let Some(known) = self.by_id.remove(&id) else {
             return false;
         };
-        let at = self.ranks.partition_point(|other| other.beats(rank));
+        let at = self.position(id, known);
         self.ranks.remove(at);
         let width = self.schema.rule_words();
         self.words.drain(at * width..(at + 1) * width);

@@ -156,6 +156,13 @@ impl<V: Copy> IdMap<V> {
         Some(self.classes[at.class].value(at.block, place))
     }
 
+    /// The value of an id, to change.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: RuleId) -> Option<&mut V> {
+        let (at, place) = self.find(id)?;
+        Some(self.classes[at.class].value_mut(at.block, place))
+    }
+
     pub(crate) fn contains(&self, id: RuleId) -> bool {
         self.find(id).is_some()
     }
@@ -165,10 +172,7 @@ impl<V: Copy> IdMap<V> {
     pub(crate) fn set(&mut self, id: RuleId, value: V) -> Option<V> {
         match self.insert(id, value) {
             Ok(_) => None,
-            Err(Position { at, place }) => {
-                let held = self.classes[at.class].value_mut(at.block, place);
-                Some(std::mem::replace(held, value))
-            }
+            Err(position) => Some(std::mem::replace(self.at_mut(position), value)),
         }
     }
 
@@ -210,23 +214,30 @@ impl<V: Copy> IdMap<V> {
         Ok(Position { at, place })
     }
 
-    /// Adds ids with a value. The page of ids that come one after the other is
-    /// made at once.
-    pub(crate) fn extend(&mut self, ids: impl IntoIterator<Item = RuleId>, value: V) {
-        let mut ids = ids.into_iter().map(split).peekable();
-        while let Some((page, first)) = ids.next() {
-            let mut present = 1 << first;
-            while let Some((_, id)) = ids.next_if(|next| next.0 == page) {
-                present |= 1 << id;
+    /// Adds ids with values. The page of ids that come in order, one after the
+    /// other, is made at once.
+    pub(crate) fn extend(&mut self, ids: impl IntoIterator<Item = (RuleId, V)>) {
+        let mut ids = ids.into_iter().peekable();
+        while let Some((id, value)) = ids.next() {
+            let (page, mut last) = split(id);
+            let (mut present, mut values, mut count) = (1 << last, [value; PAGE], 1);
+            while let Some((id, value)) = ids.next_if(|&(id, _)| {
+                let (next, id) = split(id);
+                next == page && id > last
+            }) {
+                last = split(id).1;
+                present |= 1 << last;
+                values[count] = value;
+                count += 1;
             }
-            self.add_page(page, present, value);
+            self.add_page(page, present, &values);
         }
     }
 
-    /// Adds ids of a page with a value.
-    fn add_page(&mut self, page: u32, present: u16, value: V) {
+    /// Adds ids of a page with their values, which come in the order of the ids.
+    fn add_page(&mut self, page: u32, present: u16, values: &[V; PAGE]) {
         if self.index.get(page).is_some() {
-            for id in ids_of(present) {
+            for (id, &value) in ids_of(present).zip(values) {
                 let id = RuleId::from_index(page as usize * PAGE + id as usize);
                 self.set(id, value);
             }
@@ -238,16 +249,17 @@ impl<V: Copy> IdMap<V> {
             self.index.sweep();
         }
         let class = count.next_power_of_two().ilog2() as usize;
+        let values = laid_out(class, present, values.iter().copied(), values[0]);
         let blocks = &mut self.classes[class];
-        let block = blocks.push(page, present, &[value; PAGE][..blocks.capacity()]);
+        let block = blocks.push(page, present, &values[..blocks.capacity()]);
         self.index.insert(page, BlockAt { class, block });
     }
 
-    /// Replaces the value at a position.
+    /// The value at a position, to change.
     #[inline]
-    pub(crate) fn put(&mut self, position: Position, value: V) {
+    pub(crate) fn at_mut(&mut self, position: Position) -> &mut V {
         let Position { at, place } = position;
-        *self.classes[at.class].value_mut(at.block, place) = value;
+        self.classes[at.class].value_mut(at.block, place)
     }
 
     /// Removes an id; returns its value.

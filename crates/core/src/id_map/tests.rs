@@ -154,13 +154,15 @@ fn ids_can_be_added_at_once() {
             let mut map = IdMap::new(9);
             let mut all: Vec<RuleId> = (0..count).map(|n| ids.nth(n)).collect();
             let mut rest = all.split_off(all.len() / 3);
-            map.extend(all.iter().copied(), (1, 1));
-            model.extend(all.iter().map(|&id| (id, (1, 1))));
+            let valued = |id: &RuleId| (*id, (id.get(), 1));
+            map.extend(all.iter().map(valued));
+            model.extend(all.iter().map(valued));
             check(&map, &model);
             // In another order, and into pages that are there.
             rest.reverse();
-            map.extend(rest.iter().copied(), (2, 2));
-            model.extend(rest.iter().map(|&id| (id, (2, 2))));
+            let valued = |id: &RuleId| (*id, (id.get(), 2));
+            map.extend(rest.iter().map(valued));
+            model.extend(rest.iter().map(valued));
             check(&map, &model);
             settle(&mut map);
             check(&map, &model);

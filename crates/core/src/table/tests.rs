@@ -400,6 +400,15 @@ impl DynamicClassifier for Fragile {
         })
     }
 
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        self.contains(id).then_some(ActionId(0))
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        let winner = |&id| Winner::new(Priority(1), id);
+        self.rules.iter().map(winner).collect()
+    }
+
     fn check(&self, _: &Transaction<'_>) -> Result<(), UpdateError> {
         Ok(())
     }

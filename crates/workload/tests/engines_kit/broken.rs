@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use classyard::{
-    BuildError, Classifier, DynamicClassifier, EngineSpec, FieldMatch, KeySlice, Limits,
+    ActionId, BuildError, Classifier, DynamicClassifier, EngineSpec, FieldMatch, KeySlice, Limits,
     LookupTrace, NoProgress, Priority, Progress, Rule, RuleId, RuleSet, Schema, Scratch, Stats,
     Transaction, UpdateError, Winner,
 };
@@ -73,10 +73,20 @@ pub(crate) enum Fault {
     CopyIsStale,
     /// A removed rule can still be read back.
     CopyFindsRemoved,
+    /// A rule that was modified has the action with which it was put in first.
+    ActionIsStale,
+    /// A removed rule still has an action.
+    ActionOfRemoved,
+    /// The worst of four rules or more is not listed.
+    ListLacksWorst,
+    /// The best rule is listed twice.
+    ListsBestTwice,
+    /// The list has the priorities with which rules were put in first.
+    ListIsStale,
 }
 
 /// All of them.
-pub(crate) const FAULTS: [Fault; 29] = [
+pub(crate) const FAULTS: [Fault; 34] = [
     Fault::SecondBest,
     Fault::HigherIdOnTie,
     Fault::ForgetsRemoval,
@@ -106,6 +116,11 @@ pub(crate) const FAULTS: [Fault; 29] = [
     Fault::CopyCutsRanges,
     Fault::CopyIsStale,
     Fault::CopyFindsRemoved,
+    Fault::ActionIsStale,
+    Fault::ActionOfRemoved,
+    Fault::ListLacksWorst,
+    Fault::ListsBestTwice,
+    Fault::ListIsStale,
 ];
 
 impl Fault {
@@ -432,6 +447,31 @@ impl DynamicClassifier for Broken {
             }
         }
         Some(rule.priority())
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        let first = self.first.get(&id);
+        let rule = match self.fault {
+            Fault::ActionOfRemoved => self.oracle.get(id).or(first),
+            Fault::ActionIsStale => self.oracle.get(id).and(first),
+            _ => self.oracle.get(id),
+        };
+        Some(rule?.view().action())
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        let rules = self.oracle.rules().map(|rule| match self.fault {
+            Fault::ListIsStale => &self.first[&rule.view().id()],
+            _ => rule,
+        });
+        let mut winners: Vec<Winner> = rules.map(|rule| rule.view().winner()).collect();
+        winners.sort_unstable_by_key(|winner| winner.rank());
+        match self.fault {
+            Fault::ListLacksWorst if winners.len() > 3 => drop(winners.pop()),
+            Fault::ListsBestTwice => winners.extend(winners.first().copied()),
+            _ => {}
+        }
+        winners
     }
 
     fn check(&self, transaction: &Transaction<'_>) -> Result<(), UpdateError> {

@@ -10,7 +10,7 @@ use crate::engine::EngineOptions;
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates};
 use crate::error::BuildError;
 use crate::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
-use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::simd::Isa;
 
 /// The engine at every key width.
@@ -108,6 +108,14 @@ impl<const W: usize> Updates<W> for Forest<W> {
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         Forest::copy_rule(self, id, words)
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        Forest::action(self, id)
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        Forest::winners(self)
     }
 
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool {

@@ -24,7 +24,7 @@ use super::structure::{Structure, Table};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
-use crate::rule::RuleId;
+use crate::rule::{ActionId, RuleId};
 use crate::sort::sort_by_key;
 
 /// What progress observers are told.
@@ -170,11 +170,13 @@ pub(super) fn slots_for(hashed: &[(u64, u32)]) -> usize {
     slots
 }
 
-/// Fills an empty structure; returns what lookups in it should cost.
+/// Fills an empty structure with the rules of rows, whose ids and actions come in
+/// any order; returns what lookups in it should cost.
 pub(super) fn grow_root<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
     rows: &Rows<'_>,
+    actions: impl Iterator<Item = (RuleId, ActionId)>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Cost, BuildError> {
     let total = rows.len();
@@ -192,7 +194,7 @@ pub(super) fn grow_root<const W: usize>(
     let mut masks = plan.masks.into_iter();
     let mut order = 0;
     monitor.begin(FILLING, total)?;
-    add_ids(structure, growth, rows, monitor)?;
+    add_ids(structure, growth, rows.len(), actions, monitor)?;
     while !rest.is_empty() {
         let (mask, served) = next_table(structure, rows, &mut rest, &mut masks, monitor)?;
         grow_table(
@@ -213,19 +215,24 @@ pub(super) fn grow_root<const W: usize>(
     Ok(plan.cost)
 }
 
-/// Adds the ids of all rules, which are placed next: in order, a quarter of the
-/// work of adding each with its place.
+/// Adds the ids of all rules, which are placed next, with their actions: in order,
+/// a quarter of the work of adding each with its place.
 fn add_ids<const W: usize>(
     structure: &mut Structure<W>,
     growth: &mut Growth<W>,
-    rows: &Rows<'_>,
+    rules: usize,
+    actions: impl Iterator<Item = (RuleId, ActionId)>,
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
-    let bytes = bytes_of::<RuleId>(rows.len());
+    let bytes = bytes_of::<(RuleId, ActionId)>(rules);
     monitor.memory().take(bytes)?;
-    let mut ids: Vec<RuleId> = rows.ids().collect();
-    monitor.work(ids.len())?;
-    sort_by_key(&mut ids, |id| *id, monitor)?;
+    let mut ids = Vec::with_capacity(rules);
+    for id in actions {
+        ids.push(id);
+        monitor.work(1)?;
+    }
+    debug_assert_eq!(ids.len(), rules, "each rule has an id");
+    sort_by_key(&mut ids, |&(id, _)| id, monitor)?;
     for ids in ids.chunks(RECOUNTED) {
         structure.add_ids(ids.iter().copied());
         growth.recount(structure, monitor)?;

@@ -16,7 +16,7 @@ use crate::error::BuildError;
 use crate::memory::{Memory, bytes_of};
 use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::Drift;
-use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 
 /// A forest of up to this many rules is learned anew when it has doubled.
@@ -74,7 +74,7 @@ impl<const W: usize> Forest<W> {
     /// [`capacity`](Self::capacity); [`BuildError::Stopped`].
     pub(super) fn fill<'a>(
         &mut self,
-        rules: impl ExactSizeIterator<Item = RuleRef<'a>>,
+        rules: impl ExactSizeIterator<Item = RuleRef<'a>> + Clone,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         if rules.len() > self.capacity() {
@@ -89,7 +89,7 @@ impl<const W: usize> Forest<W> {
         let bytes = bytes_of::<u64>(words);
         monitor.memory().take(bytes)?;
         let mut words = Vec::with_capacity(words);
-        for (done, rule) in rules.enumerate() {
+        for (done, rule) in rules.clone().enumerate() {
             self.structure.keep_mask(&rule);
             self.structure.shape().push_row(&rule, &mut words);
             if done.is_multiple_of(grow::RECOUNTED) {
@@ -97,15 +97,21 @@ impl<const W: usize> Forest<W> {
             }
             monitor.advance(1)?;
         }
-        self.fill_rows(&words, monitor)?;
+        let actions = rules.map(|rule| (rule.id(), rule.action()));
+        self.fill_rows(&words, actions, monitor)?;
         monitor.memory().give_back(bytes);
         Ok(())
     }
 
-    fn fill_rows(&mut self, words: &[u64], monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+    fn fill_rows(
+        &mut self,
+        words: &[u64],
+        actions: impl Iterator<Item = (RuleId, ActionId)>,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
         let rows = Rows::new(words, self.structure.shape().columns());
         let (structure, growth) = (&mut self.structure, &mut self.growth);
-        let predicted = grow::grow_root(structure, growth, &rows, monitor)?;
+        let predicted = grow::grow_root(structure, growth, &rows, actions, monitor)?;
         let marks = self.settings.has(Feature::ConflictMarks);
         conflicts::mark_all(structure, marks, monitor)?;
         self.baseline = Baseline {
@@ -143,7 +149,7 @@ impl<const W: usize> Forest<W> {
         let mut fresh = Forest::new(self.schema(), self.settings, self.lookup);
         fresh.structure.limit_words_as(&self.structure);
         fresh.growth.set_budget(budget);
-        fresh.fill_rows(&words, monitor)?;
+        fresh.fill_rows(&words, self.structure.actions(), monitor)?;
         fresh.growth.budget().end();
         fresh.changes = self.changes;
         fresh.structure.take_masks_of(&mut self.structure);
@@ -214,6 +220,18 @@ impl<const W: usize> Forest<W> {
         Winner::from_rank(self.structure.ranks(run)[rule]).priority()
     }
 
+    /// A rule's action, if it is there.
+    pub(super) fn action(&self, id: RuleId) -> Option<ActionId> {
+        self.structure.action(id)
+    }
+
+    /// All rules, in no particular order.
+    pub(super) fn winners(&self) -> Vec<Winner> {
+        let mut winners = Vec::with_capacity(self.len());
+        winners.extend(self.structure.all_ranks().map(Winner::from_rank));
+        winners
+    }
+
     /// Bytes held, spare room included.
     pub(super) fn bytes(&self) -> usize {
         self.structure.bytes() + self.adoption.bytes()
@@ -261,7 +279,7 @@ impl<const W: usize> Forest<W> {
 impl<const W: usize> Forest<W> {
     /// Inserts a rule; says whether its id was free. If not, nothing changes.
     pub(super) fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
-        let Some(position) = self.structure.add_id(rule.id()) else {
+        let Some(position) = self.structure.add_id(rule.id(), rule.action()) else {
             return false;
         };
         let mut row = std::mem::take(&mut self.row);

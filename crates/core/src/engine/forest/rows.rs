@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::kernels::compare::RunColumns;
 use super::outline::Outline;
 use crate::packed::PackedRule;
-use crate::rule::{RuleId, RuleRef, Winner};
+use crate::rule::RuleRef;
 use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
 
 /// The columns of a rule in a run, in order: the rank, then for each key word
@@ -455,12 +455,6 @@ impl<'a> Rows<'a> {
         self.words.len() / self.columns
     }
 
-    /// The ids of all rows' rules.
-    pub(super) fn ids(&self) -> impl Iterator<Item = RuleId> {
-        let ranks = self.words.iter().step_by(self.columns);
-        ranks.map(|&rank| Winner::from_rank(rank).rule().expect("a rule's rank"))
-    }
-
     /// The numbers of all rows.
     pub(super) fn numbers(&self) -> Vec<u32> {
         (0..u32::try_from(self.len()).expect("ids are 32 bits")).collect()
@@ -475,6 +469,7 @@ mod tests {
     use super::*;
     use crate::key::KeyVec;
     use crate::rule::{ActionId, FieldMatch, Priority, Rule};
+    use crate::rule::{RuleId, Winner};
     use crate::schema::{Field, low_ones};
     use crate::seed::splitmix;
     use crate::simd::Isa;

@@ -7,7 +7,7 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::Reoptimise;
-use crate::rule::{Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 
 use super::lookup::Buffers;
 use super::{EntryIndex, Renumbered, TupleSpace};
@@ -168,6 +168,14 @@ impl<const W: usize, P: Placement<W>> Updates<W> for TupleEngine<W, P> {
 
     fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
         self.space.copy_rule(id, words)
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        self.space.action(id)
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        self.space.winners()
     }
 
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool {

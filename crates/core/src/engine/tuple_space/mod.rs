@@ -49,7 +49,7 @@ use hashbrown::{HashMap, hash_map};
 use crate::error::BuildError;
 use crate::memory::{bytes_of, map_bytes};
 use crate::monitor::{Monitor, unwatched};
-use crate::rule::{Priority, RuleId, RuleRef};
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::seed::{MapState, Seed};
@@ -217,6 +217,19 @@ impl<const W: usize> TupleSpace<W> {
             words.extend_from_slice(part);
         }
         self.arena.get(entry).winner().priority()
+    }
+
+    /// A rule's action, if it is there.
+    pub(super) fn action(&self, id: RuleId) -> Option<ActionId> {
+        Some(self.arena.get(self.find(id)?).action)
+    }
+
+    /// All rules, in no particular order.
+    pub(super) fn winners(&self) -> Vec<Winner> {
+        let entries = self.ids.values();
+        entries
+            .map(|&entry| self.arena.get(entry).winner())
+            .collect()
     }
 
     /// The tables and their masks, in order of their best rules.

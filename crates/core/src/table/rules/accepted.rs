@@ -39,7 +39,7 @@ impl AcceptedRules {
     ///
     /// # Errors
     /// [`BuildError::TooManyBytes`](crate::BuildError::TooManyBytes) when a part
-    /// of either takes more bytes than the limit, actions and cookies included.
+    /// of either takes more bytes than the limit, cookies included.
     pub(super) fn new<R: Parts>(
         sides: [&R; 2],
         rules: usize,

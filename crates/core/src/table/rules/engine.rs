@@ -4,12 +4,12 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::classifier::{Classifier, DynamicClassifier, Limits, Progress, Scratch};
+use crate::cookies::Cookies;
 use crate::engine::{self, EngineSpec};
 use crate::error::{BuildError, UpdateError};
 use crate::key::KeySlice;
 use crate::policy::PartId;
-use crate::rule::{ActionId, Rule, RuleId, Winner};
-use crate::rule_store::RuleStore;
+use crate::rule::{ActionId, Rule, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::table::handles::{Reader, Table, Version};
@@ -22,11 +22,11 @@ use super::log::{Replay, RuleLog};
 use super::parts::{Parts, RuleReplica, dynamic, dynamic_mut, refuse_static};
 use super::reoptimise::{self, InstallPlan};
 
-/// An engine with the actions and cookies of its rules. It stands for the
-/// classifier, so lookups go to a [`Guard`](crate::Guard) directly.
+/// An engine with the cookies of its rules. It stands for the classifier, so
+/// lookups go to a [`Guard`](crate::Guard) directly.
 pub struct EngineReplica {
     classifier: Box<dyn Classifier>,
-    store: RuleStore,
+    cookies: Cookies,
     /// The classifier's schema, to read while the classifier changes.
     schema: Arc<Schema>,
     replay: Replay,
@@ -38,7 +38,7 @@ impl EngineReplica {
         EngineReplica {
             schema: Arc::clone(classifier.schema()),
             classifier,
-            store: RuleStore::new(rules),
+            cookies: Cookies::new(rules),
             replay: Replay::default(),
         }
     }
@@ -54,14 +54,14 @@ impl EngineReplica {
     /// action that the rule with its id has here, `None` if there is none.
     #[must_use]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
-        self.store.action(winner.rule()?)
+        self.action_of(PartId::FIRST, winner.rule()?)
     }
 
     /// The cookie of the rule that won a lookup, `None` for a miss; see
     /// [`action`](Self::action).
     #[must_use]
     pub fn cookie(&self, winner: Winner) -> Option<u64> {
-        self.store.cookie(winner.rule()?)
+        self.cookie_of(PartId::FIRST, winner.rule()?)
     }
 
     /// A copy of the rule with that id, if there is one.
@@ -81,7 +81,7 @@ impl EngineReplica {
     /// The number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.store.len()
+        self.engine(PartId::FIRST).rules()
     }
 
     /// Whether there is no rule.
@@ -109,9 +109,9 @@ impl Replica for EngineReplica {
 
     fn replay(&mut self, log: &RuleLog, changes: Range<usize>) {
         let engine = dynamic_mut(&mut *self.classifier);
-        let (schema, store) = (&self.schema, &mut self.store);
+        let (schema, cookies) = (&self.schema, &mut self.cookies);
         self.replay
-            .run(log, changes, PartId::FIRST, schema, engine, store);
+            .run(log, changes, PartId::FIRST, schema, engine, cookies);
     }
 
     fn operate(&mut self, operation: &InstallPlan) {
@@ -155,8 +155,8 @@ impl Parts for EngineReplica {
         dynamic_mut(&mut *self.classifier)
     }
 
-    fn store(&self, _: PartId) -> &RuleStore {
-        &self.store
+    fn cookies(&self, _: PartId) -> &Cookies {
+        &self.cookies
     }
 }
 
@@ -166,7 +166,7 @@ impl Table {
     /// # Errors
     /// [`BuildError`] when the engine takes no updates, does not serve the
     /// schema, a limit is met or the observer asks to stop. The limit on bytes
-    /// is for each of the two copies, actions and cookies included.
+    /// is for each of the two copies, cookies included.
     pub fn build(
         rules: &RuleSet,
         spec: &EngineSpec,
@@ -181,16 +181,16 @@ impl Table {
     }
 
     /// A table around two classifiers that were built over these rules, for
-    /// engines that are not in the registry. Actions and cookies come from
-    /// `rules`. From now on the limits are the table's to keep.
+    /// engines that are not in the registry. Cookies come from `rules`. From now on the limits are the table's to keep.
     ///
     /// # Errors
     /// [`BuildError::Static`] when one of them takes no updates,
-    /// [`BuildError::TooManyBytes`] when one of them and the actions and cookies
-    /// take more bytes together than the limit.
+    /// [`BuildError::TooManyBytes`] when one of them and the cookies take more
+    /// bytes together than the limit.
     ///
     /// # Panics
-    /// When they differ from `rules` in the schema, or in which ids there are.
+    /// When they differ from `rules` in the schema, in which ids there are, or in
+    /// an action.
     pub fn from_pair(
         left: Box<dyn Classifier>,
         right: Box<dyn Classifier>,
@@ -202,8 +202,8 @@ impl Table {
                 return Err(engine::takes_no_updates(side.engine()));
             };
             assert_eq!(side.schema(), rules.schema(), "two sides, one schema");
-            let same = side.stats().rules == rules.len()
-                && rules.iter().all(|rule| dynamic.contains(rule.id()));
+            let held = |rule: RuleRef<'_>| dynamic.action(rule.id()) == Some(rule.action());
+            let same = dynamic.rules() == rules.len() && rules.iter().all(held);
             assert!(same, "two sides with the same rules");
         }
         let [left, right] = [left, right].map(|side| EngineReplica::new(side, rules));

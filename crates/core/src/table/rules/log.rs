@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::classifier::DynamicClassifier;
+use crate::cookies::Cookies;
 use crate::policy::PartId;
 use crate::rule::RuleId;
-use crate::rule_store::RuleStore;
 use crate::schema::Schema;
 use crate::table::replica::ChangeLog;
 use crate::transaction::packed::{Entry, PackedChanges};
@@ -67,8 +67,8 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Makes one part's changes, of those in the range: engine, actions and
-    /// cookies are changed together. Several transactions may become one: the
+    /// Makes one part's changes, of those in the range: engine and cookies are
+    /// changed together. Several transactions may become one: the
     /// sides meet only where they are live, so what lies between is nobody's to
     /// see.
     pub(super) fn run(
@@ -78,7 +78,7 @@ impl Replay {
         part: PartId,
         schema: &Arc<Schema>,
         engine: &mut dyn DynamicClassifier,
-        store: &mut RuleStore,
+        cookies: &mut Cookies,
     ) {
         let entries = &log.changes.entries()[range];
         let mut transaction = std::mem::take(&mut self.memory).reuse();
@@ -91,7 +91,7 @@ impl Replay {
             if !transaction.changes().is_empty() {
                 engine.replay(&transaction);
                 for change in transaction.changes() {
-                    store.change(change);
+                    cookies.change(change);
                 }
             }
         }

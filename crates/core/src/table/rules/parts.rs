@@ -1,15 +1,15 @@
 //! What the two kinds of rule tables have in common: parts, each an engine and
-//! the actions and cookies of its rules.
+//! the cookies of its rules.
 //!
-//! Matches and priorities come from the engine, actions and cookies from the
-//! store; both are changed together, so they always agree.
+//! Matches, priorities and actions come from the engine; both are changed
+//! together, so they always agree.
 
 use crate::classifier::{Classifier, DynamicClassifier, Progress};
+use crate::cookies::Cookies;
 use crate::engine::{self, EngineSpec};
 use crate::error::{BuildError, UpdateError};
 use crate::policy::PartId;
-use crate::rule::{Rule, RuleId, Winner};
-use crate::rule_store::RuleStore;
+use crate::rule::{ActionId, Rule, RuleId};
 use crate::table::handles::Version;
 use crate::table::replica::Replica;
 use crate::table::writer::Writer;
@@ -47,17 +47,17 @@ pub trait Parts {
     /// The same, to change.
     fn engine_mut(&mut self, part: PartId) -> &mut dyn DynamicClassifier;
 
-    /// Actions and cookies of a part's rules.
-    fn store(&self, part: PartId) -> &RuleStore;
+    /// Cookies of a part's rules.
+    fn cookies(&self, part: PartId) -> &Cookies;
 
     /// The parts' ids, in order.
     fn part_ids(&self) -> impl Iterator<Item = PartId> + use<Self> {
         (0..self.part_count()).map(PartId::from_index)
     }
 
-    /// Bytes of a part: its engine, its rules' actions and cookies.
+    /// Bytes of a part: its engine and its rules' cookies.
     fn part_bytes(&self, part: PartId) -> usize {
-        self.engine(part).stats().bytes() + self.store(part).bytes()
+        self.engine(part).stats().bytes() + self.cookies(part).bytes()
     }
 
     /// Bytes of all parts.
@@ -71,31 +71,33 @@ pub trait Parts {
         parts.try_for_each(|part| self.engine_mut(part).rebuild(progress))
     }
 
+    /// The action of a rule of a part, if it is there.
+    fn action_of(&self, part: PartId, id: RuleId) -> Option<ActionId> {
+        self.engine(part).action(id)
+    }
+
+    /// The cookie of a rule of a part, if it is there.
+    fn cookie_of(&self, part: PartId, id: RuleId) -> Option<u64> {
+        let there = self.engine(part).contains(id);
+        there.then(|| self.cookies(part).get(id))
+    }
+
     /// The rule with that id in a part, if there is one.
     fn rule_of(&self, part: PartId, id: RuleId) -> Option<Rule> {
-        let (engine, store) = (self.engine(part), self.store(part));
-        let action = store.action(id)?;
-        let cookie = store.cookie(id)?;
-        let mut words = Vec::with_capacity(engine.schema().rule_words());
-        let priority = engine
-            .copy_rule(id, &mut words)
-            .expect("an engine has the rules of its store");
+        let engine = self.engine(part);
         let schema = engine.schema();
-        let rule = Rule::from_words(schema, id, priority, action, cookie, words);
-        Some(rule)
+        let mut words = Vec::with_capacity(schema.rule_words());
+        let priority = engine.copy_rule(id, &mut words)?;
+        let action = self.action_of(part, id)?;
+        let cookie = self.cookies(part).get(id);
+        Some(Rule::from_words(
+            schema, id, priority, action, cookie, words,
+        ))
     }
 
     /// All rules of a part, best first.
     fn rules_of(&self, part: PartId) -> impl ExactSizeIterator<Item = Rule> {
-        let engine = self.engine(part);
-        let mut words = Vec::new();
-        let mut order: Vec<Winner> = (self.store(part).ids())
-            .map(|id| {
-                words.clear();
-                let priority = engine.copy_rule(id, &mut words);
-                Winner::new(priority.expect("an engine has the rules of its store"), id)
-            })
-            .collect();
+        let mut order = self.engine(part).winners();
         order.sort_unstable_by_key(|winner| winner.rank());
         order.into_iter().map(move |winner| {
             let rule = winner.rule().and_then(|id| self.rule_of(part, id));

@@ -4,11 +4,11 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use crate::classifier::{Classifier, DynamicClassifier, Limits, Progress};
+use crate::cookies::Cookies;
 use crate::engine::EngineSpec;
 use crate::error::{BuildError, UpdateError};
 use crate::policy::{PartId, Policy, PolicyClassifier, PolicyTransaction};
 use crate::rule::{ActionId, Rule, RuleId, Winner};
-use crate::rule_store::RuleStore;
 use crate::schema::Schema;
 use crate::table::handles::Table;
 use crate::table::replica::Replica;
@@ -26,13 +26,12 @@ pub type PolicyTable = Table<PolicyReplica>;
 /// Changes a policy's rules beside readers.
 pub type PolicyWriter = Writer<PolicyReplica>;
 
-/// A policy's engines with the actions and cookies of their rules. It stands for
-/// the [`PolicyClassifier`], so lookups go to a [`Guard`](crate::Guard)
-/// directly.
+/// A policy's engines with the cookies of their rules. It stands for the
+/// [`PolicyClassifier`], so lookups go to a [`Guard`](crate::Guard) directly.
 pub struct PolicyReplica {
     classifier: PolicyClassifier,
-    /// Actions and cookies of each part's rules.
-    stores: Box<[RuleStore]>,
+    /// Of each part's rules.
+    cookies: Box<[Cookies]>,
     /// The parts' schemas, to read while the parts change.
     schemas: Box<[Arc<Schema>]>,
     /// Rules, each counted once.
@@ -51,7 +50,7 @@ impl PolicyReplica {
     #[must_use]
     pub fn action(&self, winner: Winner) -> Option<ActionId> {
         let id = winner.rule()?;
-        self.stores.iter().find_map(|store| store.action(id))
+        self.part_ids().find_map(|part| self.action_of(part, id))
     }
 
     /// The action of the rule that won a lookup in a part, `None` for a miss.
@@ -60,7 +59,7 @@ impl PolicyReplica {
     /// When there is no such part.
     #[must_use]
     pub fn action_in(&self, part: PartId, winner: Winner) -> Option<ActionId> {
-        self.store(part).action(winner.rule()?)
+        self.action_of(part, winner.rule()?)
     }
 
     /// The cookie of the rule that won a lookup, `None` for a miss. Of a rule
@@ -68,7 +67,7 @@ impl PolicyReplica {
     #[must_use]
     pub fn cookie(&self, winner: Winner) -> Option<u64> {
         let id = winner.rule()?;
-        self.stores.iter().find_map(|store| store.cookie(id))
+        self.part_ids().find_map(|part| self.cookie_of(part, id))
     }
 
     /// The cookie of the rule that won a lookup in a part, `None` for a miss.
@@ -77,7 +76,7 @@ impl PolicyReplica {
     /// When there is no such part.
     #[must_use]
     pub fn cookie_in(&self, part: PartId, winner: Winner) -> Option<u64> {
-        self.store(part).cookie(winner.rule()?)
+        self.cookie_of(part, winner.rule()?)
     }
 
     /// A copy of the rule with that id as it stands in a part, if it does.
@@ -116,7 +115,7 @@ impl PolicyReplica {
     /// When there is no such part.
     #[must_use]
     pub fn len_in(&self, part: PartId) -> usize {
-        self.store(part).len()
+        self.engine(part).rules()
     }
 }
 
@@ -137,12 +136,12 @@ impl Replica for PolicyReplica {
     type Operation = InstallPlan;
 
     fn replay(&mut self, log: &RuleLog, changes: Range<usize>) {
-        let stores = self.stores.iter_mut().zip(&self.schemas).enumerate();
-        for (index, (store, schema)) in stores {
+        let parts = self.cookies.iter_mut().zip(&self.schemas).enumerate();
+        for (index, (cookies, schema)) in parts {
             let part = PartId::from_index(index);
             let engine = dynamic_mut(self.classifier.part_mut(part));
             self.replay
-                .run(log, changes.clone(), part, schema, engine, store);
+                .run(log, changes.clone(), part, schema, engine, cookies);
         }
         self.rules = self.rules.saturating_add_signed(log.growth(changes));
         self.classifier.set_rules(self.rules);
@@ -177,7 +176,7 @@ impl RuleReplica for PolicyReplica {
 
 impl Parts for PolicyReplica {
     fn part_count(&self) -> usize {
-        self.stores.len()
+        self.cookies.len()
     }
 
     fn engine(&self, part: PartId) -> &dyn DynamicClassifier {
@@ -188,8 +187,8 @@ impl Parts for PolicyReplica {
         dynamic_mut(self.classifier.part_mut(part))
     }
 
-    fn store(&self, part: PartId) -> &RuleStore {
-        &self.stores[part.index()]
+    fn cookies(&self, part: PartId) -> &Cookies {
+        &self.cookies[part.index()]
     }
 }
 
@@ -199,8 +198,7 @@ impl PolicyTable {
     /// # Errors
     /// [`BuildError`] when the engine takes no updates, does not serve the
     /// schema, a limit is met or the observer asks to stop. The limit on bytes
-    /// is for each part in each of the two copies, actions and cookies
-    /// included.
+    /// is for each part in each of the two copies, cookies included.
     pub fn build_policy(
         policy: &Policy,
         spec: &EngineSpec,
@@ -211,7 +209,7 @@ impl PolicyTable {
         let mut side = || -> Result<_, BuildError> {
             Ok(PolicyReplica {
                 classifier: policy.build(spec, limits, progress)?,
-                stores: policy.parts().iter().map(RuleStore::new).collect(),
+                cookies: policy.parts().iter().map(Cookies::new).collect(),
                 schemas: policy.schemas().map(Arc::clone).collect(),
                 rules: policy.len(),
                 replay: Replay::default(),

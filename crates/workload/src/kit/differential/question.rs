@@ -711,6 +711,25 @@ fn held(
     let Some(dynamic) = classifier.dynamic() else {
         return Ok(());
     };
+    if dynamic.rules() != oracle.len() {
+        return Err(Finding::Count {
+            expected: oracle.len(),
+            found: dynamic.rules(),
+        });
+    }
+    let mut listed = dynamic.winners();
+    let mut expected: Vec<Winner> = oracle.rules().map(|rule| rule.view().winner()).collect();
+    for winners in [&mut listed, &mut expected] {
+        winners.sort_unstable_by_key(|winner| winner.rank());
+    }
+    if listed != expected {
+        let beside = listed.iter().zip(&expected).position(|(a, b)| a != b);
+        let at = beside.unwrap_or(listed.len().min(expected.len()));
+        let (found, expected) = (listed.get(at), expected.get(at));
+        return Err(Finding::Says(format!(
+            "lists {found:?} among its rules where {expected:?} should be"
+        )));
+    }
     let mut ids: Vec<RuleId> = oracle.rules().map(|rule| rule.view().id()).collect();
     ids.sort_unstable();
     for &id in &ids {
@@ -753,6 +772,10 @@ fn read_back(
     let (words, wanted) = (&words[1..], expected.map(|rule| rule.priority()));
     if priority != wanted {
         return wrong(format!("expected priority {wanted:?}, found {priority:?}"));
+    }
+    let (found, wanted) = (dynamic.action(id), expected.map(|rule| rule.action()));
+    if found != wanted {
+        return wrong(format!("expected action {wanted:?}, found {found:?}"));
     }
     let wanted = expected.map_or(&[][..], |rule| rule.words());
     if words != wanted {

@@ -11,7 +11,7 @@
 //!             ▼                                    ▼
 //! runs     rank × n │ value₀ × n │ mask₀ × n │ …   first of nested tables
 //!
-//! places   rule id ─▶ table, slot
+//! places   rule id ─▶ table, slot, action
 //! masks    rule id ─▶ mask           non-contiguous masks that runs cannot hold
 //! ```
 //!
@@ -33,7 +33,7 @@
 //! | [`tables`] | all tables, by number |
 //! | [`runs`] | runs of rules, in blocks of one array |
 //! | [`array`], [`bits`], [`free_lists`], [`columns`] | what that is made of: words that grow without a pause, a bit for each block, free blocks by length, runs with one rule more or less |
-//! | [`places`] | rule id → table, slot |
+//! | [`places`] | rule id → table, slot, action |
 //! | [`masks`] | rule id → mask, of the rules whose runs do not have it |
 //! | [`leftover`] | slots of tables that are gone |
 //! | [`chain`] | the order of tables, tables that come and go |
@@ -55,7 +55,7 @@ use super::slot::{Bucket, Place, Run, Slot, TableNumber};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
-use crate::rule::RuleId;
+use crate::rule::{ActionId, RuleId};
 use crate::schema::Schema;
 use crate::seed::splitmix;
 
@@ -244,13 +244,8 @@ impl<const W: usize> Structure<W> {
 
     /// The number of runs, and the length of the longest.
     pub(super) fn count_runs(&self) -> (usize, usize) {
-        let slots = self.tables.iter().flat_map(Table::slots);
-        let lengths = slots.filter_map(|slot| match slot.bucket() {
-            Bucket::Run(run) => Some(usize::from(run.len)),
-            Bucket::Empty | Bucket::Nested(_) => None,
-        });
-        lengths.fold((0, 0), |(count, longest), len| {
-            (count + 1, longest.max(len))
+        self.all_runs().fold((0, 0), |(count, longest), run| {
+            (count + 1, longest.max(usize::from(run.len)))
         })
     }
 
@@ -267,6 +262,26 @@ impl<const W: usize> Structure<W> {
     /// The rule of an entry, if it is used. Rules that come or go may change the
     /// entries of others.
     pub(super) fn entry(&self, entry: usize) -> Option<(RuleId, Place)> {
-        self.places.entry(entry)
+        let (id, known) = self.places.entry(entry)?;
+        Some((id, known.place))
+    }
+
+    /// The ids of all rules with their actions, in no particular order.
+    pub(super) fn actions(&self) -> impl Iterator<Item = (RuleId, ActionId)> {
+        self.places.iter().map(|(id, known)| (id, known.action))
+    }
+
+    /// The ranks of all rules, in no particular order.
+    pub(super) fn all_ranks(&self) -> impl Iterator<Item = u64> {
+        let ranks = |run| self.ranks(run).iter().copied();
+        self.all_runs().flat_map(ranks)
+    }
+
+    fn all_runs(&self) -> impl Iterator<Item = Run> {
+        let slots = self.tables.iter().flat_map(Table::slots);
+        slots.filter_map(|slot| match slot.bucket() {
+            Bucket::Run(run) => Some(run),
+            Bucket::Empty | Bucket::Nested(_) => None,
+        })
     }
 }

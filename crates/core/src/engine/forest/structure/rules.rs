@@ -1,7 +1,7 @@
 //! Rules that come and go, runs that are made, chains that are taken apart.
 
 use super::Structure;
-use super::places::Places;
+use super::places::{Known, Places};
 use super::runs::Runs;
 use super::tables::Tables;
 use crate::engine::forest::outline::Outline;
@@ -9,7 +9,7 @@ use crate::engine::forest::slot::{Bucket, ConflictMask, Place, Run, Slot, TableN
 use crate::error::BuildError;
 use crate::id_map::Position;
 use crate::monitor::Monitor;
-use crate::rule::{RuleId, Winner};
+use crate::rule::{ActionId, RuleId, Winner};
 
 /// Where a rule that comes belongs in a table.
 #[derive(Clone, Copy, Debug)]
@@ -72,14 +72,15 @@ impl<const W: usize> Structure<W> {
     /// Adds an id, whose rule is to be [inserted](Self::insert) next. `None`,
     /// and nothing has changed, when it is there.
     #[inline]
-    pub(crate) fn add_id(&mut self, id: RuleId) -> Option<Position> {
-        self.places.insert(id, Place::ROOT).ok()
+    pub(crate) fn add_id(&mut self, id: RuleId, action: ActionId) -> Option<Position> {
+        self.places.insert(id, Known::unplaced(action)).ok()
     }
 
-    /// Adds ids, whose rules are to be placed next. That takes least time when
-    /// they come in order.
-    pub(crate) fn add_ids(&mut self, ids: impl IntoIterator<Item = RuleId>) {
-        self.places.extend(ids, Place::ROOT);
+    /// Adds ids, whose rules are to be placed next, and the rules' actions. That
+    /// takes least time when they come in order.
+    pub(crate) fn add_ids(&mut self, ids: impl IntoIterator<Item = (RuleId, ActionId)>) {
+        let known = |(id, action)| (id, Known::unplaced(action));
+        self.places.extend(ids.into_iter().map(known));
     }
 
     /// Puts a rule's row into the run of an entry, or into an empty bucket. The
@@ -88,10 +89,8 @@ impl<const W: usize> Structure<W> {
     #[inline]
     pub(crate) fn insert(&mut self, entry: Entry, row: &[u64], position: Option<Position>) {
         match position {
-            Some(position) => self.places.put(position, entry.place),
-            None => {
-                self.places.set(id_of(row[0]), entry.place);
-            }
+            Some(position) => self.places.at_mut(position).place = entry.place,
+            None => self.move_to(entry.place, row[0]),
         }
         let run = match entry.bucket {
             Bucket::Empty => self.runs.create([row].into_iter()),
@@ -99,6 +98,12 @@ impl<const W: usize> Structure<W> {
             Bucket::Nested(_) => unreachable!("rules are in runs"),
         };
         self.fill(entry.place, Bucket::Run(run), entry.signature);
+    }
+
+    /// A rule whose id is known is at a place from now on.
+    fn move_to(&mut self, place: Place, rank: u64) {
+        let known = self.places.get_mut(id_of(rank));
+        known.expect("the ids of rules are known").place = place;
     }
 
     /// Gives a slot a bucket and a signature. Its rules may have conflicts in
@@ -117,7 +122,7 @@ impl<const W: usize> Structure<W> {
     ) -> Run {
         let run = self.runs.create(rows.clone());
         for row in rows {
-            self.places.set(id_of(row[0]), place);
+            self.move_to(place, row[0]);
         }
         run
     }
@@ -145,7 +150,12 @@ impl<const W: usize> Structure<W> {
 impl<const W: usize> Structure<W> {
     /// Where the rule of an id is.
     pub(crate) fn find(&self, id: RuleId) -> Option<RuleAt> {
-        Some(self.find_at(id, self.places.get(id)?))
+        Some(self.find_at(id, self.places.get(id)?.place))
+    }
+
+    /// The action of the rule of an id.
+    pub(crate) fn action(&self, id: RuleId) -> Option<ActionId> {
+        Some(self.places.get(id)?.action)
     }
 
     /// The same of a rule at a known place.
@@ -163,7 +173,7 @@ impl<const W: usize> Structure<W> {
     /// out](Self::take_out) next.
     #[inline]
     pub(crate) fn remove_id(&mut self, id: RuleId) -> Option<RuleAt> {
-        let place = self.places.remove(id)?;
+        let place = self.places.remove(id)?.place;
         self.forget_mask(id);
         Some(self.find_at(id, place))
     }
@@ -308,7 +318,8 @@ impl<const W: usize> Structure<W> {
 /// Points the slot of the rule of that rank, the first of a run, to where the run
 /// is now.
 fn follow<const W: usize>(tables: &mut Tables<W>, places: &Places, rank: u64, run: Run) {
-    let place = places.get(id_of(rank)).expect("rules in runs have places");
+    let known = places.get(id_of(rank)).expect("rules in runs have places");
+    let place = known.place;
     let table = &mut tables[place.table.index()];
     let moved = table.slot(place.slot).with_bucket(Bucket::Run(run));
     table.set_slot(place.slot, moved);
