@@ -163,10 +163,6 @@ impl<V: Copy> IdMap<V> {
         Some(self.classes[at.class].value_mut(at.block, place))
     }
 
-    pub(crate) fn contains(&self, id: RuleId) -> bool {
-        self.find(id).is_some()
-    }
-
     /// Gives an id a value; returns the one before. An id that is there already
     /// keeps its position, and so do all others.
     pub(crate) fn set(&mut self, id: RuleId, value: V) -> Option<V> {

@@ -53,6 +53,7 @@ use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::seed::{MapState, Seed};
+use crate::simd::prefetch;
 use crate::sort::sort_by_key;
 
 mod arena;
@@ -205,8 +206,14 @@ impl<const W: usize> TupleSpace<W> {
         self.order.len()
     }
 
+    /// Whether a rule has that id. An update that is checked like this comes
+    /// next, so the rule's record is prefetched.
     pub(super) fn contains(&self, id: RuleId) -> bool {
-        self.ids.contains_key(&id)
+        let entry = self.find(id);
+        if let Some(entry) = entry {
+            prefetch(self.arena.get(entry));
+        }
+        entry.is_some()
     }
 
     /// Appends a rule's packed words and returns its priority, if it is there.

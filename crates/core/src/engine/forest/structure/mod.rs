@@ -76,7 +76,7 @@ mod tables;
 
 use leftover::Leftover;
 use masks::Masks;
-use places::Places;
+use places::{Known, Places};
 pub(super) use rules::RuleAt;
 use runs::Runs;
 pub(super) use table::{Role, Table};
@@ -249,9 +249,14 @@ impl<const W: usize> Structure<W> {
         })
     }
 
-    /// Whether a rule has that id.
+    /// Whether a rule has that id. An update that is checked like this comes
+    /// next, so its slot is prefetched.
     pub(super) fn contains(&self, id: RuleId) -> bool {
-        self.places.contains(id)
+        let Some(Known { place, .. }) = self.places.get(id) else {
+            return false;
+        };
+        self.tables[place.table.index()].prefetch(place.slot);
+        true
     }
 
     /// The number of entries, used or not: a walk over all rules looks at each.

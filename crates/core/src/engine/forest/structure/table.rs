@@ -210,7 +210,13 @@ impl<const W: usize> Table<W> {
     /// Prefetches the slot of a hash.
     #[inline]
     pub(crate) fn prefetch_slot(&self, hash: u64) {
-        prefetch(&self.slots[self.slot_of(hash) as usize]);
+        self.prefetch(self.slot_of(hash));
+    }
+
+    /// The same for a slot.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, slot: u32) {
+        prefetch(&self.slots[slot as usize]);
     }
 
     /// What the table may have for a key.
