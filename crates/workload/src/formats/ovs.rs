@@ -42,7 +42,7 @@
 //! | `metadata`, with a mask | `metadata` |
 //! | `dl_src`, `dl_dst`, `eth_src`, `eth_dst`, with a mask | `eth_src`, `eth_dst` |
 //! | `dl_type`, `eth_type`, `ip`, `ipv6`, `arp`, `rarp`, `mpls`, `mplsm` | `eth_type` |
-//! | `dl_vlan`, `vlan_vid` (with 0x1000), `vlan_tci` (of tagged packets) | `vlan_vid` |
+//! | `dl_vlan`, `vlan_vid` (with 0x1000), `vlan_tci` | `vlan_vid` |
 //! | `dl_vlan_pcp`, `vlan_pcp`, `vlan_tci` | `vlan_pcp` |
 //! | `mpls_label`, `mpls_tc` | the same |
 //! | `nw_src`, `nw_dst`, `ip_src`, `ip_dst`, with `/24` or a mask | `src`, `dst` of 32 bits |
@@ -53,6 +53,11 @@
 //! | `nw_tos` (its upper six bits), `ip_dscp` | `ip_dscp` |
 //! | `tp_src`, `tp_dst`, `tcp_src`, `udp_dst`, …, with a mask | `sport`, `dport` |
 //! | `icmp_type`, `icmp_code`, `icmpv6_type`, `icmpv6_code`, also as `tp_src`, `tp_dst` | `sport`, `dport` |
+//!
+//! Fields of the VLAN tag are 0 in packets without one, so schemas cannot tell
+//! them from packets with a tag of zeros. A flow that can is refused: `dl_vlan=0`,
+//! `dl_vlan_pcp=0` without a number, `vlan_tci=0`. `vlan_tci=0/0x0fff`, the number
+//! 0 with a tag or without, is what `vlan_vid=0` is written as.
 //!
 //! Counters and ages are passed over; cookies, timeouts and flags are passed
 //! over and counted in a note. `#` starts a comment anywhere.

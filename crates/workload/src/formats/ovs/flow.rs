@@ -52,6 +52,8 @@ enum Needs {
     /// ARP or RARP.
     Arp,
     Mpls,
+    /// A VLAN tag, which only a number or a priority other than 0 shows.
+    Tag,
     /// ICMP or ICMPv6: ovs-ofctl prints `icmp_type` for both.
     Icmp,
     Icmpv6,
@@ -150,17 +152,17 @@ impl<'t> Flow<'t> {
     }
 
     fn field(&mut self, key: &'t str, value: &'t str, token: &'t str) -> Result<(), Fault<'t>> {
-        use Needs::{AnyIp, Arp, Icmp, Icmpv6, Ipv4OrArp, Ipv6, Mpls, Nothing, Ports};
+        use Needs::{AnyIp, Arp, Icmp, Icmpv6, Ipv4OrArp, Ipv6, Mpls, Nothing, Ports, Tag};
         let (field, width, wanted, needs) = match key {
             "in_port" => ("in_port", None, port_number(value)?, Nothing),
             "metadata" => ("metadata", None, masked(value, 64, key)?, Nothing),
             "dl_src" | "eth_src" => ("eth_src", None, mac(value)?, Nothing),
             "dl_dst" | "eth_dst" => ("eth_dst", None, mac(value)?, Nothing),
             "dl_type" | "eth_type" => return self.set_eth_type(number(value, 16, key)?, token),
-            "dl_vlan" => ("vlan_vid", None, dl_vlan(value)?, Nothing),
-            "vlan_vid" => ("vlan_vid", None, vlan_vid(value)?, Nothing),
+            "dl_vlan" => ("vlan_vid", None, dl_vlan(value)?, Tag),
+            "vlan_vid" => ("vlan_vid", None, vlan_vid(value)?, Tag),
             "vlan_tci" => return self.set_vlan_tci(value, token),
-            "dl_vlan_pcp" | "vlan_pcp" => ("vlan_pcp", None, exact(value, 3, key)?, Nothing),
+            "dl_vlan_pcp" | "vlan_pcp" => ("vlan_pcp", None, exact(value, 3, key)?, Tag),
             "mpls_label" => ("mpls_label", None, exact(value, 20, key)?, Mpls),
             "mpls_tc" => ("mpls_tc", None, exact(value, 3, key)?, Mpls),
             "nw_src" | "ip_src" => ("src", Some(32), ipv4(value)?, Ipv4OrArp),
@@ -253,28 +255,44 @@ impl<'t> Flow<'t> {
     fn set_vlan_tci(&mut self, value: &'t str, token: &'t str) -> Result<(), Fault<'t>> {
         let (tci, mask) = split_mask(value, 16, "vlan_tci")?;
         let mask = mask.unwrap_or(0xffff);
-        let (vid_mask, pcp_mask) = (mask & 0x0fff, mask >> 13);
-        let tagged = mask & 0x1000 != 0 && tci & 0x1000 != 0;
-        let whole = matches!(vid_mask, 0 | 0xfff) && matches!(pcp_mask, 0 | 7);
-        if !tagged || !whole || mask & 0xefff == 0 {
+        let needs = match (mask & 0x1000 != 0, tci & 0x1000 != 0) {
+            (true, true) => Needs::Tag,
+            (true, false) => return Err(no_tag_bit(token)),
+            (false, _) => Needs::Nothing,
+        };
+        if mask == 0x1000 {
             return Err(no_tag_bit(token));
         }
         let fields = [
-            ("vlan_vid", vid_mask, tci & 0x0fff),
-            ("vlan_pcp", pcp_mask, tci >> 13),
+            ("vlan_vid", 12, mask & 0x0fff, tci & 0x0fff),
+            ("vlan_pcp", 3, mask >> 13, tci >> 13),
         ];
-        for (field, mask, value) in fields {
+        for (field, width, mask, value) in fields {
             if mask != 0 {
                 self.demand(Demand {
                     field,
                     width: None,
-                    wanted: FieldMatch::Exact(value),
-                    needs: Needs::Nothing,
+                    wanted: ternary(value, Some(mask), width),
+                    needs,
                     text: token,
                 })?;
             }
         }
         Ok(())
+    }
+
+    /// Whether the flow demands a VLAN's number or priority that packets without
+    /// a tag, whose fields are 0, do not have.
+    fn shows_tag(&self) -> bool {
+        let mut demands = self.demands.iter();
+        demands.any(|demand| {
+            matches!(demand.field, "vlan_vid" | "vlan_pcp")
+                && match demand.wanted {
+                    FieldMatch::Exact(value) => value != 0,
+                    FieldMatch::Ternary { value, mask } => value & mask != 0,
+                    _ => false,
+                }
+        })
     }
 
     /// Every field must have what it needs on the line.
@@ -314,6 +332,7 @@ impl<'t> Flow<'t> {
                     matches!(eth_type, Some(MPLS | MPLS_MULTICAST)),
                     "`mpls` or `mplsm` on the line",
                 ),
+                Needs::Tag => (self.shows_tag(), TAG_WORDS),
                 Needs::Icmp => (self.is_icmp(), "`icmp` or `icmp6` on the line"),
                 Needs::Icmpv6 => (
                     self.is_icmp() && eth_type == Some(IPV6),
@@ -337,6 +356,9 @@ impl<'t> Flow<'t> {
                 let found = match demand.needs {
                     Needs::Ports(None) if self.is_icmp() => {
                         format!("{} is no type or code of ICMP", quoted(demand.text))
+                    }
+                    Needs::Tag => {
+                        format!("{} asks whether there is a VLAN tag", quoted(demand.text))
                     }
                     _ => format!("{} without what it needs", quoted(demand.text)),
                 };
@@ -497,11 +519,16 @@ fn contradiction<'t>(token: &'t str, other: &str) -> Fault<'t> {
     )
 }
 
+/// What can be demanded instead of a tag.
+const TAG_WORDS: &str = "a VLAN's number or priority that is not 0, such as dl_vlan=5, or \
+    vlan_tci=0x0000/0x0fff for 0 with a tag or without; schemas have no field for the presence \
+    of a tag";
+
 fn no_tag_bit(token: &str) -> Fault<'_> {
     Fault::new(
         token,
         format!("{} asks whether there is a VLAN tag", quoted(token)),
-        "a VLAN's number, such as dl_vlan=5; schemas have no field for the presence of a tag",
+        TAG_WORDS,
     )
 }
 

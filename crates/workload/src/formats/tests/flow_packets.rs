@@ -256,3 +256,144 @@ proptest! {
         }
     }
 }
+
+/// The control information of a frame's tag under a mask, as Open vSwitch
+/// defines its fields: bits 0 to 11 the number, bit 12 whether there is a tag,
+/// bits 13 to 15 the priority. Other fields are passed over.
+fn tag_match(flow: &str) -> Option<(u16, u16)> {
+    let number = |text: &str| match text.strip_prefix("0x") {
+        Some(digits) => u16::from_str_radix(digits, 16).unwrap(),
+        None => text.parse().unwrap(),
+    };
+    let (demands, _) = flow.split_once("actions=").unwrap();
+    let (mut wanted, mut mask) = (0, 0);
+    for token in demands.split([',', ' ']).filter(|token| !token.is_empty()) {
+        let (key, value) = token.split_once('=').unwrap_or((token, "0"));
+        let (value, under) = match value.split_once('/') {
+            Some((value, under)) => (number(value), Some(number(under))),
+            None if key.contains("vlan") => (number(value), None),
+            None => continue,
+        };
+        let (value, bits) = match key {
+            "dl_vlan" => (0x1000 | value, 0x1000 | under.unwrap_or(0xfff)),
+            "dl_vlan_pcp" => (0x1000 | value << 13, 0xf000),
+            "vlan_vid" => (value, under.unwrap_or(0x1fff)),
+            "vlan_tci" => (value, under.unwrap_or(0xffff)),
+            _ => continue,
+        };
+        if mask & bits & (wanted ^ value) != 0 {
+            return None;
+        }
+        wanted |= value & bits;
+        mask |= bits;
+    }
+    Some((wanted, mask))
+}
+
+/// Frames with a tag and without, and their control information.
+fn tagged_frames() -> Vec<(Vec<u8>, u16)> {
+    let mut stack = Stack::ethernet(Net::Other(0x1234, vec![0; 24]));
+    let mut frames = vec![(stack.bytes(), 0)];
+    for vid in [0, 1, 4, 5, 4095] {
+        for pcp in [0, 1, 3, 7] {
+            stack.tags = vec![(0x8100, vid, pcp)];
+            frames.push((stack.bytes(), 0x1000 | vid | u16::from(pcp) << 13));
+        }
+    }
+    frames
+}
+
+/// Flows about VLAN tags are read as what they mean, or refused if the schema
+/// cannot say it: without a field for the presence of a tag, a frame without one
+/// and a frame with a tag of zeros are the same.
+#[test]
+fn flows_about_vlan_tags_mean_what_they_say_or_are_refused() {
+    let numbers = [
+        "",
+        "dl_vlan=0",
+        "dl_vlan=5",
+        "vlan_vid=0x1000",
+        "vlan_vid=0x1005/0x1fff",
+    ];
+    let priorities = ["", "dl_vlan_pcp=0", "dl_vlan_pcp=3"];
+    let mut flows = Vec::new();
+    for number in numbers {
+        flows.extend(priorities.map(|priority| format!("{number},{priority}")));
+    }
+    for value in [0, 5, 0x1000, 0x1005, 0x3000, 0x3005, 0x7000, 0xffff] {
+        for mask in [0xfff, 0xe000, 0xefff, 0x1fff, 0xf000, 0xffff] {
+            flows.push(format!("vlan_tci={:#06x}/{mask:#06x}", value & mask));
+        }
+        flows.push(format!("vlan_tci={value}"));
+    }
+    let schema = Schema::openflow15();
+    let (mut accepted, mut refused) = (0, 0);
+    for flow in flows {
+        let flow = format!("priority=9,{flow},actions=drop");
+        let flow = flow.replace(",,", ",").replace(",,", ",");
+        let (wanted, mask) = tag_match(&flow).unwrap();
+        let hits = |tci: u16| (tci ^ wanted) & mask == 0;
+        let read = read_policy("f", &flow, None, None, &ReadOptions::default());
+        let says_nothing = !tagged_frames().iter().any(|&(_, tci)| hits(tci));
+        if hits(0) == hits(0x1000) && !says_nothing {
+            accepted += 1;
+            let policy = read.unwrap_or_else(|error| panic!("{flow}: {error}")).value;
+            for (frame, tci) in tagged_frames() {
+                let key = key(&frame, &schema).unwrap();
+                let found = action(&policy, &key).is_some();
+                assert_eq!(found, hits(tci), "{flow}, tag {tci:#06x}");
+            }
+        } else {
+            refused += 1;
+            let error = read.map(drop).unwrap_err().to_string();
+            assert!(
+                error.contains("whether there is a VLAN tag"),
+                "{flow}: {error}"
+            );
+        }
+    }
+    assert!(accepted > 30 && refused > 10, "{accepted}, {refused}");
+}
+
+/// Rules about VLAN tags become flows that match the same frames.
+#[test]
+fn rules_about_vlan_tags_become_flows_that_match_the_same_frames() {
+    let schema = Schema::openflow15();
+    let values = |pool: &[u128]| {
+        let exact = pool.iter().map(|&value| FieldMatch::Exact(value));
+        std::iter::once(FieldMatch::Any)
+            .chain(exact)
+            .collect::<Vec<_>>()
+    };
+    for vid in values(&[0, 1, 5, 4095]) {
+        for pcp in values(&[0, 3, 7]) {
+            let fields = schema.fields().iter();
+            let matches: Vec<FieldMatch> = fields
+                .map(|field| match field.name() {
+                    "vlan_vid" => vid,
+                    "vlan_pcp" => pcp,
+                    _ => FieldMatch::Any,
+                })
+                .collect();
+            let mut policy = SchemaChoice::Single(Arc::clone(&schema)).policy();
+            let drop = policy.action("drop");
+            let parts = [(PartId::FIRST, &matches[..])];
+            policy
+                .add(RuleId::from_index(0), Priority(1), drop, &parts)
+                .unwrap();
+            let (again, report, text) = trip(&policy, RuleFormat::Ovs);
+            assert_eq!(report.losses.total(), 0, "{text}");
+            let flows = text.lines().filter(|line| !line.starts_with('#'));
+            let demanded: Vec<(u16, u16)> = flows.filter_map(tag_match).collect();
+            for (frame, tci) in tagged_frames() {
+                let key = key(&frame, &schema).unwrap();
+                let hit = demanded
+                    .iter()
+                    .any(|(wanted, mask)| (tci ^ wanted) & mask == 0);
+                let expected = action(&policy, &key).is_some();
+                assert_eq!(hit, expected, "{vid:?}, {pcp:?}, tag {tci:#06x}: {text}");
+                assert_eq!(action(&again, &key).is_some(), expected, "{text}");
+            }
+        }
+    }
+}

@@ -169,11 +169,16 @@ impl<'s> Expansion<'s> {
     pub(super) fn write(&self, flows: &mut Vec<String>) {
         for kind in &self.kinds {
             let mut heads = vec![kind.stack_text()];
-            for (field, pieces) in &kind.pieces {
-                let texts: Vec<String> = pieces
-                    .iter()
-                    .map(|&(value, mask)| kind.field_text(field, value, mask))
-                    .collect();
+            // The two fields of a VLAN tag stand where the first one would.
+            let mut vlan = Some(kind.vlan_texts());
+            let texts = kind.pieces.iter().filter_map(|(field, pieces)| {
+                let text = |&(value, mask): &_| kind.field_text(field, value, mask);
+                match field.name() {
+                    "vlan_vid" | "vlan_pcp" => vlan.take(),
+                    _ => Some(pieces.iter().map(text).collect()),
+                }
+            });
+            for texts in texts {
                 heads = heads
                     .iter()
                     .flat_map(|head| texts.iter().map(move |text| format!("{head}{text}")))
@@ -377,6 +382,36 @@ impl KindOfPacket<'_> {
         text
     }
 
+    /// What the flows demand of a VLAN tag: an empty text if nothing. `dl_vlan`
+    /// and `dl_vlan_pcp` are for tagged packets alone; rules for 0 match packets
+    /// without a tag as well, which `vlan_tci` does with a mask.
+    fn vlan_texts(&self) -> Vec<String> {
+        let values = |name| -> Vec<Option<u128>> {
+            let mut fields = self.pieces.iter();
+            match fields.find(|(field, _)| field.name() == name) {
+                None => vec![None],
+                Some((_, pieces)) => pieces
+                    .iter()
+                    .map(|&(value, mask)| (mask != 0).then_some(value))
+                    .collect(),
+            }
+        };
+        let priorities = values("vlan_pcp");
+        let text = |vid: Option<u128>, pcp: Option<u128>| match (vid, pcp) {
+            (None, None) => String::new(),
+            (Some(0), None) => ",vlan_tci=0x0000/0x0fff".to_owned(),
+            (None, Some(0)) => ",vlan_tci=0x0000/0xe000".to_owned(),
+            (Some(0), Some(0)) => ",vlan_tci=0x0000/0xefff".to_owned(),
+            (Some(vid), None) => format!(",dl_vlan={vid}"),
+            (None, Some(pcp)) => format!(",dl_vlan_pcp={pcp}"),
+            (Some(vid), Some(pcp)) => format!(",dl_vlan={vid},dl_vlan_pcp={pcp}"),
+        };
+        let numbers = values("vlan_vid").into_iter();
+        numbers
+            .flat_map(|vid| priorities.iter().map(move |&pcp| text(vid, pcp)))
+            .collect()
+    }
+
     fn field_text(&self, field: &Field, value: u128, mask: u128) -> String {
         let full = field.max_value();
         let whole = mask == full;
@@ -402,8 +437,6 @@ impl KindOfPacket<'_> {
             }
             ("eth_src", _) => "dl_src",
             ("eth_dst", _) => "dl_dst",
-            ("vlan_vid", _) => return format!(",dl_vlan={value}"),
-            ("vlan_pcp", _) => return format!(",dl_vlan_pcp={value}"),
             ("src", _) if self.is_arp() => "arp_spa",
             ("dst", _) if self.is_arp() => "arp_tpa",
             ("src", 32) => "nw_src",
