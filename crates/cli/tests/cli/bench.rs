@@ -41,7 +41,7 @@ impl Scene {
         let folder = Folder::new();
         let (rules, trace) = (folder.file("rules", RULES), folder.file("trace", TRACE));
         // Another process writes the script: while one of ours has it open for
-        // writing, nobody can start it.
+        // writing, no process can start it.
         let script = FAKE.replacen(change.0, change.1, 1);
         let written = Command::new("sh")
             .args(["-c", r#"printf %s "$2" > "$1" && chmod 755 "$1""#, "sh"])

@@ -66,7 +66,7 @@ impl Prices {
         }
     }
 
-    /// Probing a table of so many slots.
+    /// The price of probing a table of `slots` slots.
     pub(super) fn probe(&self, slots: f64) -> f64 {
         let far = if slots <= 4096.0 {
             1.0 // 32 KiB
@@ -80,8 +80,8 @@ impl Prices {
         self.least_probe * far
     }
 
-    /// Comparing with a run of so many rules, or going to nested tables if they
-    /// are too many.
+    /// The price of comparing with a run of `rules` rules, or of going to nested
+    /// tables if there are too many for a run.
     pub(super) fn run(&self, rules: f64) -> f64 {
         if rules <= self.most {
             let wide = ((rules - SHORT as f64) / SHORT as f64).clamp(0.0, 1.0);
