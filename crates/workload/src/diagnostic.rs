@@ -29,7 +29,7 @@ pub struct ReadOptions {
     /// The most bytes of a file, counted after unpacking; one more is an error.
     /// Readers that take a text have it in memory already and do not check this.
     pub max_bytes: u64,
-    /// Of Open vSwitch's flows, load those of this table only. Without it, all
+    /// Load only Open vSwitch's flows of this table. Without it, all
     /// flows of a file must stand in one table. With another format it is an
     /// error.
     pub table: Option<u8>,

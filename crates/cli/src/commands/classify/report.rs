@@ -74,7 +74,7 @@ pub(super) struct InputReport {
 struct PacketsReport {
     count: u64,
     bytes: u64,
-    /// By kind, protocol, property and anomaly, as the parser names them.
+    /// Packets by kind, protocol, property and anomaly, as the parser names them.
     counters: Vec<Named>,
     /// Packets that have no header for these rules, by kind.
     without_header: Vec<Named>,
@@ -139,7 +139,7 @@ struct Share {
     /// Bytes on the wire; only if the headers come from packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// Of all headers.
+    /// The share of all headers.
     share: f64,
 }
 

@@ -46,8 +46,8 @@ impl Prices {
     /// counted (Zen 4, November 2026; measured as `docs/forest.md` says), and
     /// rounded: between groups of sets they differ by half.
     pub(crate) fn of(level: Level, rules: usize, most: usize) -> Prices {
-        // By where the rules are: in a cache near the core, in a far one, in
-        // memory.
+        // The prices depend on where the rules are: in a cache near the core, in
+        // a far one, in memory.
         let (line, nested) = match rules {
             0..=10_000 => (0.8, 90.0),
             10_001..=100_000 => (0.9, 110.0),
