@@ -241,7 +241,7 @@ for h in $HOSTS; do
            net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.default.rp_filter=0 \
            net.ipv6.conf.default.autoconf=0
     ip -n "office-$h" link set lo up
-    # Each host asks the office's DNS server.
+    # Each host queries the office's DNS server.
     mkdir -p "/etc/netns/office-$h"
     printf 'nameserver 10.20.2.53\noptions timeout:2 attempts:1\n' >"/etc/netns/office-$h/resolv.conf"
     printf '127.0.0.1 localhost\n' >"/etc/netns/office-$h/hosts"

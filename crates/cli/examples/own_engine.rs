@@ -121,8 +121,8 @@ impl<const W: usize> Algorithm<W> for Stride {
             .expect("at most 16")
             .min(width);
         let shift = width - bits;
-        // Memory is counted before it is asked for, and work as it is done: so
-        // limits hold, and people see how far it is and may stop it.
+        // Memory is counted before it is allocated, and work as it is done: so
+        // limits hold, and users see the progress and may cancel.
         let mut monitor = request.monitor();
         monitor.begin("filling lists", rules.len())?;
         let heads = bytes_of::<Vec<u32>>(1 << bits);

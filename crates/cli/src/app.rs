@@ -121,7 +121,7 @@ fn parse(words: impl IntoIterator<Item = OsString>) -> Result<Cli, clap::Error> 
 fn explain(error: &clap::Error) -> ExitCode {
     let printed = error.print().and_then(|()| io::stdout().flush());
     if error.use_stderr() {
-        // There is nobody left to tell if standard error is gone.
+        // If standard error is closed, the error cannot be reported.
         return ExitCode::from(EXIT_USAGE);
     }
     match printed {

@@ -7,7 +7,7 @@ use std::path::Path;
 use classyard::{BuildError, SpecError};
 use classyard_workload::diagnostic::ReadError;
 
-/// Answers differ or problems were found: what the command was asked to look
+/// Answers differ or problems were found: what the command looks
 /// for. Or rules were lost in writing.
 pub(crate) const EXIT_DIFFERENT: u8 = 1;
 
@@ -63,7 +63,7 @@ impl Failure {
         match self {
             Failure::Different => EXIT_DIFFERENT,
             Failure::Usage { .. } | Failure::Read(_) => EXIT_USAGE,
-            // Whoever read the output has seen enough.
+            // The program that reads the output has closed it.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Failure::Output(_) => EXIT_USAGE,
         }

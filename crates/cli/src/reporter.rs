@@ -157,7 +157,7 @@ fn say(style: Style, label: &str, text: &str) {
 }
 
 fn write(text: &str) {
-    // There is nobody left to tell if standard error is gone.
+    // If standard error is closed, the error cannot be reported.
     let _ = anstream::AutoStream::auto(io::stderr().lock()).write_all(text.as_bytes());
 }
 

@@ -204,7 +204,7 @@ pub trait DynamicClassifier: Classifier {
     /// decides when: the work is about that of a build.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop; the classifier
+    /// [`BuildError::Stopped`] when the observer cancels; the classifier
     /// is as it was then.
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let _ = progress;

@@ -239,13 +239,13 @@ pub enum HeaderError {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The engine is asked for in a way that cannot be understood.
+    /// The specification of the engine cannot be understood.
     #[error(transparent)]
     Spec(#[from] SpecError),
     /// The engine does not serve the rules' schema.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// An option asks for something that this host lacks.
+    /// An option requires something that this host lacks.
     #[error("engine `{engine}`: {option}={value} is not possible here: {reason}")]
     Unavailable {
         /// The engine.
@@ -300,7 +300,7 @@ pub enum BuildError {
         /// How many the engine can hold.
         limit: usize,
     },
-    /// Updates are asked of an engine that takes none.
+    /// Updates are required, but the engine takes none.
     #[error(
         "engine `{engine}` takes no updates, so there can be no live table of it; these take \
          updates: {dynamic}"
@@ -311,7 +311,7 @@ pub enum BuildError {
         /// The engines that take updates.
         dynamic: String,
     },
-    /// The progress observer asked to stop.
+    /// The progress observer cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
         /// What was going on.

@@ -5,7 +5,7 @@
 //! each tuple (distinct mask) how many rules have it, how many different values
 //! they have under it, and how good the best of them is. It is measured from
 //! rules, or made up for rules that do not exist yet, and scaled to other
-//! numbers of rules. [`EngineSpec::estimate`] asks an engine what it would make
+//! numbers of rules. [`EngineSpec::estimate`] returns what an engine would make
 //! of rules of that shape: an [`Estimate`], or the error that building would
 //! give.
 //!
@@ -73,7 +73,7 @@ pub struct Estimate {
 /// The rules of one mask.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuple {
-    /// The bits that the rules look at, in the words of a key. Of a range these
+    /// The bits that the rules look at, in the words of a key. For a range these
     /// are the leading bits that all of its values share.
     pub mask: Box<[u64]>,
     /// How many rules have the mask.
@@ -97,7 +97,7 @@ impl Tuple {
         }
     }
 
-    /// The same for rules that look at so many leading bits of each field.
+    /// The same for rules that look at the first `lengths[i]` bits of field `i`.
     ///
     /// # Panics
     /// When there is not one length for each field, or a length is greater than
@@ -322,7 +322,7 @@ pub fn nanoseconds(ns: f64) -> Duration {
 }
 
 /// What reading a cache line takes, in nanoseconds, when it was prefetched and
-/// lies anywhere in so many bytes that are in use: a step for each cache.
+/// lies anywhere in `bytes` bytes that are in use: a step for each cache.
 #[must_use]
 pub fn prefetched_line_ns(bytes: usize) -> f64 {
     interpolate(

@@ -18,7 +18,7 @@
 //! 6. A [`Table`] lets readers look up on any number of threads while a writer
 //!    makes transactions, without waiting, and read rules and their actions as
 //!    they are at the version of the lookup.
-//! 7. An engine that is fitted to its rules can be fitted again while they
+//! 7. An engine that is fitted to its rules can be re-optimised while they
 //!    change: [`reoptimise`].
 //! 8. What an engine would cost is known before it is built: [`estimate`].
 //!

@@ -12,11 +12,11 @@ pub struct Limits {
     /// an engine that holds more takes no transaction that leaves it with more
     /// rules, so updates overshoot by at most one step of growth.
     pub bytes: usize,
-    /// The most bytes at any moment of building: all that the engine has asked
-    /// the allocator for and not given back, of the structure that is built and
-    /// of working memory, room that is not written yet included. Where an array
-    /// grows, the old and the new one count together. The caller's rule set does
-    /// not count. It is counted before it is asked for: small pieces together,
+    /// The most bytes at any moment of building: all that the engine has
+    /// allocated and not freed, of the structure that is built and of working
+    /// memory, room that is not written yet included. Where an array grows,
+    /// the old and the new one count together. The caller's rule set does not
+    /// count. Memory is counted before it is allocated: small pieces together,
     /// so up to some 64 KiB may be taken before they are counted.
     pub peak_bytes: usize,
 }

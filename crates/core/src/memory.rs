@@ -1,10 +1,10 @@
 //! Counting the memory that a build takes.
 //!
 //! # Idea
-//! An engine says how many bytes it is about to ask the allocator for
-//! ([`take`](Memory::take), [`keep`](Memory::keep)) and how many it has given
-//! back. A [`Memory`] adds them up, remembers the most there were, and refuses
-//! what would exceed the caller's [`Limits`] *before* it is asked for:
+//! An engine says how many bytes it is about to allocate ([`take`](Memory::take),
+//! [`keep`](Memory::keep)) and how many it has given back. A [`Memory`] adds them
+//! up, remembers the most there were, and refuses what would exceed the
+//! caller's [`Limits`] *before* it is allocated:
 //! ```text
 //! memory.keep(bytes)?;                 what the finished engine holds
 //! let array = Vec::with_capacity(n);
@@ -65,7 +65,7 @@ impl Memory {
         self.stage = stage;
     }
 
-    /// So many bytes of working memory are about to be asked for.
+    /// `bytes` bytes of working memory are about to be allocated.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]
@@ -84,20 +84,20 @@ impl Memory {
         Ok(())
     }
 
-    /// So many bytes that were [taken](Self::take) are free again. An update may
-    /// give back what was taken by a build before.
+    /// `bytes` bytes that were [taken](Self::take) are free again. An update may
+    /// give back what an earlier build took.
     #[inline]
     pub fn give_back(&mut self, bytes: usize) {
         self.now = self.now.saturating_sub(bytes);
     }
 
-    /// So many bytes of the structure that is being built are about to be asked
-    /// for.
+    /// `bytes` bytes of the structure that is being built are about to be
+    /// allocated.
     ///
     /// What is built may be up to twice the limit on the finished engine, since
     /// some structures shrink again before they are finished. The finished
     /// engine is checked when it is there; an engine that knows the bytes that
-    /// it will hold at least asks [`Limits::check_bytes`] first.
+    /// it will hold at least calls [`Limits::check_bytes`] first.
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`], [`BuildError::TooManyBytes`]
@@ -202,14 +202,13 @@ impl Memory {
     }
 }
 
-/// Bytes of an array of so many items; as many as there can be if they are too
-/// many.
+/// Bytes of an array of `items` items, or `usize::MAX` if that is more.
 #[must_use]
 pub fn bytes_of<T>(items: usize) -> usize {
     items.saturating_mul(size_of::<T>())
 }
 
-/// The capacity of a vector that grew to so many small items one by one.
+/// The capacity of a vector that grew to `items` small items one by one.
 #[must_use]
 pub fn grown(items: usize) -> usize {
     match items {
@@ -218,7 +217,7 @@ pub fn grown(items: usize) -> usize {
     }
 }
 
-/// Bytes that a new map for so many entries asks for: `hashbrown`, and so the
+/// Bytes that a new map for `entries` entries allocates: `hashbrown`, and so the
 /// standard library, takes 8 buckets for 7 entries, a power of two of them, and
 /// a byte beside each.
 #[must_use]

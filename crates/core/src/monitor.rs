@@ -54,7 +54,7 @@ impl<'a> Monitor<'a> {
         self.report()
     }
 
-    /// So many more of the stage's steps are done.
+    /// `steps` more steps of the stage are done.
     ///
     /// # Errors
     /// [`BuildError::Stopped`]
@@ -64,14 +64,13 @@ impl<'a> Monitor<'a> {
         self.work(steps)
     }
 
-    /// So many more of the stage's steps are done, and the work for them has
-    /// been counted.
+    /// `steps` more steps of the stage are done, and the work for them has been
+    /// counted already.
     pub fn count_done(&mut self, steps: usize) {
         self.done += steps;
     }
 
-    /// So many steps of work are done that bring the stage no nearer to its end
-    /// as it is counted.
+    /// `steps` steps of work are done that do not count as steps of the stage.
     ///
     /// # Errors
     /// [`BuildError::Stopped`]
@@ -105,7 +104,7 @@ impl<'a> Monitor<'a> {
     }
 }
 
-/// Does work that nobody watches and no limit ends: a part of an update.
+/// Does work without an observer and without limits: a part of an update.
 ///
 /// # Panics
 /// When the work fails: only an observer or a limit can make it.

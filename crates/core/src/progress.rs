@@ -7,9 +7,9 @@ use crate::error::BuildError;
 /// Progress callback: receives the progress of long work and can cancel it. Time limits are
 /// the callback's: the library reads no clock.
 pub trait Progress {
-    /// `done` of `total` steps of a stage are done. Called at least every 100 ms
-    /// of work, mostly every few, and not for every step: after so many steps as
-    /// [`Monitor::STEPS`](crate::monitor::Monitor::STEPS) says.
+    /// `done` of `total` steps of a stage are done. Called after every
+    /// [`Monitor::STEPS`](crate::monitor::Monitor::STEPS) steps of work: at least
+    /// every 100 ms, mostly every few milliseconds.
     fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()>;
 }
 

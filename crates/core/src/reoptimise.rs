@@ -56,7 +56,7 @@ use crate::schema::Schema;
 /// An engine that can be fitted to its rules again, while they change.
 pub trait Reoptimise {
     /// The cost of lookups now, and right after the engine was last fitted.
-    /// Takes a fraction of a millisecond: ask every thousand updates or so.
+    /// Takes a fraction of a millisecond: call it every thousand updates or so.
     fn drift(&self) -> Drift;
 
     /// Copies what the plan needs to know of some hundred rules into a
@@ -74,9 +74,9 @@ pub trait Reoptimise {
     #[must_use]
     fn install(&mut self, plan: &LookupPlan) -> bool;
 
-    /// Does so many steps of work that is otherwise left to updates, each about
-    /// that of moving a rule; says whether there is more to do. For times in
-    /// which no updates come.
+    /// Does at most `steps` steps of the work that is otherwise left to updates,
+    /// each about the work of moving a rule; says whether there is more to do.
+    /// For times without updates.
     fn step(&mut self, steps: usize) -> bool;
 
     /// Whether [`step`](Self::step) has anything to do.
@@ -131,7 +131,7 @@ pub trait Contents: Any + Send {
     /// Computes what is to be installed. May take as long as a build.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop, and
+    /// [`BuildError::Stopped`] when the observer cancels, and
     /// [`BuildError::TooManyPeakBytes`] where memory is limited.
     fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError>;
 }
@@ -205,7 +205,7 @@ impl Snapshot {
     /// Computes a plan. `None` while the snapshot is not complete.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
+    /// [`BuildError::Stopped`] when the observer cancels.
     pub fn compute(&self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
         self.compute_within(&mut Memory::unlimited(), progress)
     }
@@ -216,7 +216,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`BuildError::TooManyPeakBytes`]; [`BuildError::Stopped`] when the observer
-    /// asks to stop.
+    /// cancels.
     pub fn compute_within(
         &self,
         memory: &mut Memory,

@@ -1,11 +1,11 @@
 //! Where hash functions begin.
 //!
-//! Whoever knows an engine's hash function and may add rules, or send headers,
-//! can make them all meet in one bucket. So hash functions begin with a random
-//! number that is drawn once in each process: nobody outside knows it, and two
-//! builds in one process, such as both sides of a live table, are alike. A
-//! seed that is given instead makes builds alike in every process, for tests
-//! and for repeating what was found.
+//! An attacker who knows an engine's hash function and may add rules, or send
+//! headers, can make them all fall into one bucket. So hash functions begin
+//! with a random number that is drawn once in each process: it is not known
+//! outside, and two builds in one process, such as both sides of a live table,
+//! are alike. A seed that is given instead makes builds alike in every process,
+//! for tests and for repeating what was found.
 //!
 //! A seed changes time and memory, never answers.
 
@@ -56,8 +56,8 @@ impl fmt::Display for Seed {
     }
 }
 
-/// The number of this process. The standard library asks the operating system
-/// for the keys of its hash maps; a hash under such keys is as random.
+/// The number of this process. The standard library gets the keys of its hash
+/// maps from the operating system; a hash under such keys is as random.
 fn drawn() -> u64 {
     static DRAWN: OnceLock<u64> = OnceLock::new();
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64))
@@ -74,7 +74,7 @@ pub(crate) fn splitmix(state: &mut u64) -> u64 {
 }
 
 /// Hashes the keys of maps whose order of iteration influences nothing, such as
-/// rule ids, in a way that nobody outside of this process can predict.
+/// rule ids, in a way that cannot be predicted outside of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct MapState(SeedableRandomState);
 

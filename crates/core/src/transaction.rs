@@ -157,7 +157,7 @@ impl<'a> Transaction<'a> {
 
     /// Checks the changes in order against the rules that are there: the
     /// schema, every id and the limit on rules; then, when there are more rules
-    /// afterwards, what the engine holds (`bytes`, asked for only then) against
+    /// afterwards, what the engine holds (`bytes`, called only then) against
     /// the limit on bytes. Engines call this before they touch anything; what
     /// passes can be made without failing.
     ///

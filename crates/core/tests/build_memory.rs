@@ -83,8 +83,8 @@ fn rules(schema: &Arc<Schema>, count: usize) -> RuleSet {
     rules
 }
 
-/// Keys of 1, 2, 5, 12 and 16 words. Of the last two, hardly two rules have the
-/// same mask.
+/// Keys of 1, 2, 5, 12 and 16 words. With the last two, hardly two rules have
+/// the same mask.
 fn schemas() -> Vec<Arc<Schema>> {
     let one = vec![
         Field::new("port", 16, MatchKind::Range),

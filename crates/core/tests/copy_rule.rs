@@ -10,7 +10,7 @@ mod table_kit;
 
 use table_kit::{Dice, id};
 
-/// Ids are drawn from so many; about half of them are there at a time.
+/// The number of ids to draw from; about half of them are there at a time.
 const IDS: usize = 160;
 const ROUNDS: usize = 80;
 

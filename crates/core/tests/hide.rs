@@ -76,7 +76,7 @@ static LIST: &[Engine] = &[Engine {
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
     build: build_static::<AnyWidth>,
-    estimate: |_, _| unreachable!("nobody asks"),
+    estimate: |_, _| unreachable!("not called here"),
 }];
 
 fn rules() -> RuleSet {

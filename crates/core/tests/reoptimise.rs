@@ -1,4 +1,4 @@
-//! Engines that are fitted again while rules change: at any moment, from
+//! Engines that are re-optimised while rules change: at any moment, from
 //! snapshots of any age, several plans at a time, the same answers as `linear`;
 //! and lookups that cost less afterwards.
 

@@ -74,7 +74,7 @@ fn a_change_of_an_action_is_seen_at_its_version() {
                         let (action, cookie) = numbers(guard.version().transactions());
                         let winner = guard.classify_one(&[0, 0], &mut scratch);
                         assert_eq!(winner.rule(), Some(id(2)));
-                        // However long it takes to ask.
+                        // However late it is called.
                         for _ in 0..2 {
                             assert_eq!(guard.action(winner), Some(ActionId(action)));
                             assert_eq!(guard.cookie(winner), Some(cookie));

@@ -129,7 +129,7 @@ fn two_readers_beside_a_writer_that_publishes() {
         for reader in readers {
             assert!(reader.join().unwrap() <= 2);
         }
-        // Whoever enters after a publication sees it.
+        // A reader that enters after a publication sees it.
         assert_eq!(read(Reader::new(&sides), 1), 2);
     });
 }
@@ -164,7 +164,7 @@ fn a_writer_that_gathers_changes() {
                 visible = value;
             }
         }
-        assert!(visible >= 1, "the first standby was nobody's");
+        assert!(visible >= 1, "no reader was in the first standby");
         assert_eq!(writer.with_live(|pair| pair.0), visible);
         for reader in readers {
             assert!(reader.join().unwrap() <= visible);
@@ -269,7 +269,7 @@ fn one_slot_with_an_owner_after_the_other() {
     });
 }
 
-/// Whoever is last frees everything.
+/// The last owner frees everything.
 #[test]
 fn all_are_dropped_in_any_order() {
     model(PREEMPTIONS, || {

@@ -298,8 +298,9 @@ impl World {
         self.swap();
     }
 
-    /// A call will bring so much. Where the model does not know whether the
-    /// standby will have caught up then, time passes until it will.
+    /// A call will bring `least` to `most` changes and steps. Where the model
+    /// does not know whether the standby will have caught up then, time passes
+    /// until it will.
     fn bring(&mut self, least: usize, most: usize) {
         self.owed.add(least, most);
         self.owed_next.add(least, most);

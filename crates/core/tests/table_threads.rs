@@ -46,8 +46,8 @@ struct Seen {
     rules: Option<u64>,
 }
 
-/// A number for what a version says of winners and of the rule that was asked
-/// for.
+/// A number for what a version says of winners and of the rule that was looked
+/// up.
 fn digest_of(
     winners: &[Winner],
     said: &[(Option<ActionId>, Option<u64>)],

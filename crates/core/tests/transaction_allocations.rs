@@ -99,7 +99,7 @@ const ROWS: &[Engine] = &[Engine {
         rules.iter().for_each(|rule| rows.put(&rule));
         Ok(Box::new(rows))
     },
-    estimate: |_, _| unreachable!("nobody asks"),
+    estimate: |_, _| unreachable!("not called here"),
 }];
 
 impl Rows {
@@ -120,15 +120,15 @@ impl Classifier for Rows {
     }
 
     fn classify_batch(&self, _: KeySlice<'_>, _: &mut [Winner], _: &mut Scratch) {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn classify_masked(&self, _: &[u64], _: Winner, _: &mut [u64], _: &mut Scratch) -> Winner {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn trace(&self, _: &[u64]) -> LookupTrace {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn stats(&self) -> Stats {

@@ -2,7 +2,7 @@
 //!
 //! Every reader of this crate works the same way: it reads on after a bad line
 //! to list up to [`SHOWN`] problems, each with line, column, what was found and
-//! what was expected; and it loads nothing unless it is asked to keep the good
+//! what was expected; and it loads nothing unless it is told to keep the good
 //! lines ([`ReadOptions::skip_bad`]), in which case it says how many it left
 //! out and why.
 
@@ -27,9 +27,9 @@ pub struct ReadOptions {
     /// The most rules, or headers, to load; one more is an error.
     pub limit: usize,
     /// The most bytes of a file, counted after unpacking; one more is an error.
-    /// Readers that take a text have it in memory already and do not ask.
+    /// Readers that take a text have it in memory already and do not check this.
     pub max_bytes: u64,
-    /// Of Open vSwitch's flows, load those of this table only. Without it, all
+    /// Load only Open vSwitch's flows of this table. Without it, all
     /// flows of a file must stand in one table. With another format it is an
     /// error.
     pub table: Option<u8>,
@@ -300,7 +300,7 @@ pub enum ReadError {
         /// The tables that there are, and how many flows each has.
         tables: Vec<(u8, usize)>,
     },
-    /// A table was asked for of rules that stand in none.
+    /// A table was named, but the rules of this format have none.
     #[error("{file}: table {table} was asked for, but rules of the format {format} have no tables")]
     NoTables {
         /// The file.

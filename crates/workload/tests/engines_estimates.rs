@@ -223,7 +223,7 @@ fn limits_refuse_as_building_does() {
     }
 }
 
-/// More rules than the forest can address, of which no one has memory.
+/// More rules than the forest can address, or any machine can hold.
 #[test]
 fn capacity_refuses() {
     let schema = Schema::ipv4_5tuple();

@@ -46,9 +46,9 @@ fn hostile_rules_are_answered_right_while_they_change() {
     }
 }
 
-/// Carries a list out; `look` is shown the classifier and the rules that are
-/// in, every so many steps and at the end, and may change the one without the
-/// others.
+/// Carries a list out. `look` is shown the classifier and its rules after each
+/// `every` steps and at the end, and may change the classifier without changing
+/// the rules.
 fn carry_out(
     spec: &EngineSpec,
     list: &UpdateList,
@@ -83,7 +83,7 @@ fn carry_out(
     classifier
 }
 
-/// Asks for headers around the rules and holds the answers against a scan.
+/// Looks up headers around the rules and compares the answers with a scan.
 fn ask(name: &str, classifier: &dyn Classifier, rules: &RuleSet, seed: u64) -> usize {
     let mut dice = SeededDice::new(seed);
     let all: Vec<RuleRef<'_>> = rules.iter().collect();

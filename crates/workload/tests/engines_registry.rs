@@ -242,7 +242,7 @@ fn limits_are_met_with_an_error() {
     }
 }
 
-/// Asks to stop at once.
+/// Cancels at once.
 struct Impatient;
 
 impl Progress for Impatient {

@@ -1,13 +1,13 @@
-//! Whoever takes part in a measurement: an engine of ours, or one algorithm of
-//! a peer.
+//! What takes part in a measurement: an engine of ours, or one algorithm of a
+//! peer.
 
 use classyard::{PolicyClassifier, PolicyTrace, Scratch, Winner};
 
 use super::measure::{Spread, batch_rate, single_rate};
 use super::verify;
 
-/// Classifies the trace when its turn comes. Errors are reasons for people;
-/// whoever fails once is out.
+/// Classifies the trace when its turn comes. Errors are reasons for people to
+/// read; a candidate that fails once is excluded.
 pub(crate) trait Candidate {
     /// Headers per second of CPU time in batches of 256.
     fn batch_rate(&mut self) -> Result<f64, String>;
@@ -95,7 +95,7 @@ impl<'a> Entry<'a> {
         });
     }
 
-    /// Asks for the answers.
+    /// Collects the answers.
     pub(crate) fn answer(&mut self) {
         self.attempt(|entry| {
             entry.winners = entry.candidate.winners()?;

@@ -44,7 +44,7 @@ pub(crate) struct ReoptimisePlan {
     pub(crate) update_repeats: usize,
 }
 
-/// One rule of so many is there at the beginning.
+/// One rule in `GROWTH` is there at the beginning.
 const GROWTH: usize = 100;
 
 /// Changes timed between two looks at lookups and memory, at least.

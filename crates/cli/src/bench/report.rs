@@ -29,7 +29,7 @@ pub(crate) struct Measurement {
     /// Bytes of the built engine, rules included; absent where a peer does not
     /// know, like the next two.
     pub(crate) bytes: Option<usize>,
-    /// Of these, bytes beyond the packed rules.
+    /// The part of these bytes beyond the packed rules.
     pub(crate) index_bytes: Option<usize>,
     /// Tables that lookups may visit.
     pub(crate) tables: Option<usize>,

@@ -113,7 +113,7 @@ pub(crate) struct EachStep {
 
 impl EachStep {
     /// Carries the list out on a fresh classifier, with two clocks around each
-    /// step. What asking the clocks costs at least is taken off.
+    /// step. The least cost of reading the clocks is subtracted.
     pub(crate) fn time(
         spec: &EngineSpec,
         policy: &Policy,

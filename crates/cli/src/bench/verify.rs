@@ -21,8 +21,9 @@ pub(crate) fn answers(classifier: &PolicyClassifier, trace: &PolicyTrace) -> Vec
     winners
 }
 
-/// How many of each one's answers for a trace are wrong, as far as so many
-/// comparisons with rules tell.
+/// How many answers for a trace are wrong, for each of `answers`. Scans a sample
+/// of the headers, with about `comparisons` rules compared in all, and every
+/// header on which the answers differ.
 ///
 /// `expected` are answers known from elsewhere; then nothing is scanned.
 pub(crate) fn wrong_answers(

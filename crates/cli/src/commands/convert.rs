@@ -220,7 +220,7 @@ pub(crate) fn is_capture(path: &Path) -> bool {
     matches!(extension, Some("pcap" | "cap"))
 }
 
-/// What a file's name asks for.
+/// The kind of file that a file's name stands for.
 fn ending(path: &Path, from: Kind) -> Result<Kind, Failure> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     match extension {

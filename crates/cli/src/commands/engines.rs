@@ -11,7 +11,7 @@ use crate::output::style::{BOLD, DIM, paint};
 use crate::output::{OutputArgs, Report, csv};
 use crate::registry;
 
-/// The engine that commands take when none is asked for.
+/// The engine that commands take when none is named.
 pub(crate) const DEFAULT: &str = "forest";
 
 /// List the engines, what each is good for and the options it takes
@@ -124,7 +124,7 @@ impl Engine {
         }
     }
 
-    /// How it is asked for.
+    /// How it is named on a command line.
     fn form(&self) -> String {
         match self.wraps {
             "nothing" => self.name.to_owned(),

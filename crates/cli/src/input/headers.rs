@@ -131,7 +131,7 @@ impl HeadersArgs {
         }
     }
 
-    /// Reads the capture, or the embedded one, but no more than so many packets.
+    /// Reads at most `packets` packets of the capture, or of the embedded one.
     pub(crate) fn load_first(
         &self,
         packets: usize,

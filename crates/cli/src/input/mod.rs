@@ -94,7 +94,7 @@ pub(crate) fn engine(text: &str) -> Result<EngineSpec, String> {
     registry::parse(text).map_err(|error| error.to_string())
 }
 
-/// What one word asks for: an engine, or all.
+/// What one word names: an engine, or all.
 #[derive(Clone, Debug)]
 pub(crate) struct Engines(Vec<EngineSpec>);
 
@@ -110,7 +110,7 @@ impl Engines {
         Ok(Engines(vec![engine(text)?]))
     }
 
-    /// What some words ask for, in their order, each engine once.
+    /// What some words name, in their order, each engine once.
     pub(crate) fn join(words: &[Engines]) -> Vec<EngineSpec> {
         let mut specs: Vec<EngineSpec> = Vec::new();
         for spec in words.iter().flat_map(|word| &word.0) {

@@ -26,11 +26,11 @@ pub(crate) enum Side {
     Bar,
 }
 
-/// Words of at most so many letters stay whole in columns of words: the first
-/// of these for which the table fits, else the last.
+/// Letters of the longest words that stay whole in columns of words: the first
+/// of these numbers with which the table fits, else the last.
 const WHOLE_WORDS: [usize; 4] = [24, 16, 12, 8];
 
-/// Cells of at most so many letters stay whole in columns of numbers; longer
+/// Letters of the longest cells that stay whole in columns of numbers; longer
 /// ones may be broken between words.
 const WHOLE_NUMBER: usize = 12;
 

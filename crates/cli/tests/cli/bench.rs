@@ -41,7 +41,7 @@ impl Scene {
         let folder = Folder::new();
         let (rules, trace) = (folder.file("rules", RULES), folder.file("trace", TRACE));
         // Another process writes the script: while one of ours has it open for
-        // writing, nobody can start it.
+        // writing, no process can start it.
         let script = FAKE.replacen(change.0, change.1, 1);
         let written = Command::new("sh")
             .args(["-c", r#"printf %s "$2" > "$1" && chmod 755 "$1""#, "sh"])
@@ -366,7 +366,7 @@ fn the_real_rte_acl_answers_as_we_do() {
 fn learning_again_makes_lookups_as_fast_as_rebuilding() {
     let arguments = "bench --reoptimise --profiles acl1 --sizes 4k --quick -e tss,forest";
     let report = run(&format!("{arguments} --format json")).exits(0).json();
-    // Of the two, one learns.
+    // Only one of the two learns.
     let [row] = report.as_array().unwrap().as_slice() else {
         panic!("{report}");
     };

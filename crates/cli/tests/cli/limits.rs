@@ -13,7 +13,7 @@ use flate2::write::GzEncoder;
 
 use crate::support::{Folder, RULES, Run, TRACE, example, program, words};
 
-/// Runs the program with at most so many MiB of address space.
+/// Runs the program with at most `mebibytes` MiB of address space.
 fn run_within(mebibytes: u64, arguments: &str) -> Run {
     let mut command = Command::new("sh");
     command
@@ -182,7 +182,7 @@ fn captures_that_are_held_in_memory_are_bounded() {
     run_within(200, &format!("{arguments} --limit-bytes 10M"))
         .exits(2)
         .complains("more than 10485760 bytes");
-    // What comes after the packet that is asked for is not read.
+    // What comes after the requested packet is not read.
     let office = example("office.pcap");
     run_within(
         100,

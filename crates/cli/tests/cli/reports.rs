@@ -48,7 +48,7 @@ fn every_key_is_documented() {
     ] {
         collect(&run(&format!("{command} --format json")).json(), &mut keys);
     }
-    // A peer is not always there to ask.
+    // A peer is not always installed.
     let peer = "peer name version algorithm options best peak_rss_bytes huge_page_bytes failed";
     keys.extend(peer.split(' ').map(str::to_owned));
     let missing: Vec<_> = keys

@@ -19,7 +19,7 @@ fn office() -> (Vec<u8>, Vec<u8>) {
     (header, records)
 }
 
-/// The office capture's packets, so many times in a row, packed. Members in a
+/// The office capture's packets, `times` times in a row, packed. Members in a
 /// row make one file.
 fn repeated(folder: &Folder, times: usize) -> String {
     let pack = |bytes: &[u8]| {

@@ -148,7 +148,7 @@ impl BuildRequest<'_> {
     /// this at least every 100 ms.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
+    /// [`BuildError::Stopped`] when the observer cancels.
     pub fn report(
         &mut self,
         stage: &'static str,
@@ -159,8 +159,9 @@ impl BuildRequest<'_> {
         report(self.progress, stage, done, total)
     }
 
-    /// Reports progress after so much work, and counts memory. The algorithm of
-    /// a build makes one, and counts all that it does and takes by it.
+    /// A monitor, which reports progress every [`Monitor::STEPS`] steps and
+    /// counts memory. A build makes one, and counts all its work and memory with
+    /// it.
     pub fn monitor(&mut self) -> Monitor<'_> {
         Monitor::new(self.progress, self.memory)
     }
@@ -189,7 +190,7 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
     /// Builds over a copy of the rules.
     ///
     /// # Errors
-    /// [`BuildError`] when a limit is met or the observer asks to stop.
+    /// [`BuildError`] when a limit is met or the observer cancels.
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError>;
 
     /// Returns the better of `best` and the best rule that matches a key.
@@ -271,7 +272,7 @@ pub trait Updates<const W: usize>: Algorithm<W> {
     /// See [`DynamicClassifier::rebuild`].
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
+    /// [`BuildError::Stopped`] when the observer cancels.
     fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let _ = progress;
         Ok(())

@@ -15,7 +15,7 @@
 //! registry, so a new engine is in all of them at once. Tables in documents are
 //! held against it.
 //!
-//! Users ask for engines by [specification](EngineSpec): a name and options,
+//! Users choose engines by [specification](EngineSpec): a name and options,
 //! `tuplemerge:c=10`, and for engines that wrap another one that engine in
 //! parentheses, `NAME(INNER):option=value`.
 
@@ -58,7 +58,7 @@ pub const ENGINES: &[Engine] = &[
 /// against any other list.
 #[derive(Clone, Copy)]
 pub struct Engine {
-    /// The name by which users ask for it: lower-case letters, digits and `-`.
+    /// The name by which users choose it: lower-case letters, digits and `-`.
     pub name: &'static str,
     /// One line for people who choose.
     pub summary: &'static str,
@@ -74,12 +74,12 @@ pub struct Engine {
     pub accepts: fn(&EngineSpec, &Schema) -> Result<(), Refusal>,
     /// Builds a classifier to this specification, over a copy of the rules. May
     /// panic when `accepts` or the host refuses: call [`EngineSpec::build`],
-    /// which asks first.
+    /// which checks first.
     pub build: BuildFn,
     /// What building to this specification over rules of a shape would make. An
-    /// engine that wraps another one asks that one with
-    /// [`EngineSpec::estimate`]. Not asked where `accepts` or the host refuses;
-    /// limits are checked afterwards.
+    /// engine that wraps another one calls [`EngineSpec::estimate`] for that
+    /// one. Not called where `accepts` or the host refuses; limits are checked
+    /// afterwards.
     pub estimate: EstimateFn,
 }
 

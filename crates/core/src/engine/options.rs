@@ -1,5 +1,5 @@
-//! What engines can be asked for: options that say what values they take, and
-//! the values that a specification gives.
+//! The options of engines: which values they take, and the values that a
+//! specification gives.
 
 use std::fmt;
 
@@ -54,13 +54,13 @@ pub enum OptionKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OptionValue {
-    /// Of [`OptionKind::Whole`].
+    /// A value of [`OptionKind::Whole`].
     Whole(usize),
-    /// Of [`OptionKind::Decimal`].
+    /// A value of [`OptionKind::Decimal`].
     Decimal(f64),
-    /// Of [`OptionKind::Choice`] and [`OptionKind::HostChoice`].
+    /// A value of [`OptionKind::Choice`] or [`OptionKind::HostChoice`].
     Choice(&'static str),
-    /// Of [`OptionKind::Seed`].
+    /// A value of [`OptionKind::Seed`].
     Seed(Seed),
 }
 

@@ -203,8 +203,8 @@ impl EngineSpec {
         (self.engine.accepts)(self, schema)
     }
 
-    /// Whether this host can do everything that is asked for, by inner engines
-    /// as well.
+    /// Whether this host can do everything that the options require, those of
+    /// inner engines included.
     ///
     /// # Errors
     /// [`BuildError::Unavailable`] names the option and what the host has.
@@ -227,8 +227,8 @@ impl EngineSpec {
     ///
     /// # Errors
     /// [`BuildError`] when the engine does not serve the schema, this host lacks
-    /// something that is asked for, a limit is met or the observer asks to
-    /// stop.
+    /// something that an option requires, a limit is met or the observer
+    /// cancels.
     pub fn build(
         &self,
         rules: &RuleSet,
@@ -268,7 +268,7 @@ impl EngineSpec {
     ///
     /// # Errors
     /// The [`BuildError`] with which [`build`](Self::build) would refuse such
-    /// rules. Of [`BuildError::TooManyBytes`] the bytes are estimated, so rules
+    /// rules. The bytes of [`BuildError::TooManyBytes`] are estimated, so rules
     /// near the limit may be refused by one of the two alone.
     pub fn estimate(&self, shape: &Shape, limits: &Limits) -> Result<Estimate, BuildError> {
         limits.check_rules(shape.rules())?;

@@ -284,7 +284,7 @@ impl<V: Copy> Blocks<V> {
         first + others * other + self.chunks.capacity() * size_of::<Chunk<V>>()
     }
 
-    /// Bytes of so many blocks of that capacity.
+    /// Bytes of `blocks` blocks of that capacity.
     pub(super) fn bytes_for(blocks: usize, capacity: usize) -> usize {
         let chunk = (1 << CHUNK_BITS) / capacity;
         let room = if blocks <= chunk {

@@ -82,7 +82,7 @@ impl Direct {
         self.segments.shrink_to_fit();
     }
 
-    /// Bytes of an array of so many entries.
+    /// Bytes of an array of `entries` entries.
     pub(super) fn bytes_for(entries: usize) -> usize {
         entries * size_of::<u32>() + entries.div_ceil(SEGMENT) * size_of::<Vec<u32>>()
     }

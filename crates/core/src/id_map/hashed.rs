@@ -5,8 +5,8 @@
 //! Open addressing with linear probing, 8 bytes a slot. When the table is to
 //! grow or to shrink, an empty table of the new size becomes the current one,
 //! and each later update sweeps [`SWEPT`] slots of the old one: their entries go
-//! to the current table. A page is in exactly one of them, so a lookup asks the
-//! current table first and the unswept part of the old one second.
+//! to the current table. A page is in exactly one of them, so a lookup probes
+//! the current table first and the unswept part of the old one second.
 //!
 //! The hash multiplies twice by secret odd numbers. One multiplication does not
 //! do: under some multipliers, ids that follow each other share few slots, and
@@ -335,7 +335,7 @@ impl Hashed {
 
     /// Begins to fill a table of another size.
     fn resize(&mut self, bits: u32) {
-        // By the limits of loads the last sweep has ended long before.
+        // The limits on loads make the last sweep end long before this.
         while self.old.count() > 0 {
             self.sweep();
         }

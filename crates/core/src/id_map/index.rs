@@ -181,7 +181,7 @@ impl Index {
         self.direct.bytes() + self.hashed.bytes()
     }
 
-    /// Bytes of an index of so many pages, without gaps between them.
+    /// Bytes of an index of `pages` pages, without gaps between them.
     pub(super) fn bytes_for(pages: usize) -> usize {
         Direct::bytes_for((2 * pages + 1).next_power_of_two().max(LEAST))
     }

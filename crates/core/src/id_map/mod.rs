@@ -352,8 +352,8 @@ impl<V: Copy> IdMap<V> {
         self.index.bytes() + self.classes.iter().map(Blocks::bytes).sum::<usize>()
     }
 
-    /// About how many bytes a map holds to which so many ids came that are in so
-    /// many pages, as many in each.
+    /// About how many bytes a map holds after `ids` ids were added that are in
+    /// `pages` pages, the same number in each.
     pub(crate) fn bytes_for(ids: usize, pages: usize) -> usize {
         if ids == 0 {
             return 0;
@@ -409,7 +409,7 @@ mod work {
         count(|work| work.swept += 1);
     }
 
-    /// The work since this was asked last.
+    /// The work since the last call.
     pub(super) fn take() -> Work {
         WORK.take()
     }

@@ -42,7 +42,7 @@ fn shuffled(count: u32, seed: u64) -> Vec<u32> {
     numbers
 }
 
-/// Everything that can be asked, against the model.
+/// Compares the answers of all methods with the model.
 fn check<V: Copy + PartialEq + fmt::Debug>(map: &IdMap<V>, model: &BTreeMap<RuleId, V>) {
     assert_eq!(map.len(), model.len());
     assert_eq!(map.is_empty(), model.is_empty());

@@ -153,7 +153,7 @@ impl PolicyClassifier {
     /// Reorganises every part for faster lookups, without changing any answer.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop: some parts are
+    /// [`BuildError::Stopped`] when the observer cancels: some parts are
     /// reorganised then, and the others as they were.
     ///
     /// # Panics
@@ -179,8 +179,8 @@ impl PolicyClassifier {
         part.is_some_and(|part| part.install(plan))
     }
 
-    /// Does so many steps of work in each part that is otherwise left to
-    /// updates; says whether there is more to do.
+    /// Does in each part at most `steps` steps of the work that is otherwise
+    /// left to updates; says whether there is more to do.
     ///
     /// # Panics
     /// When the engine takes no updates.

@@ -191,10 +191,10 @@ impl Policy {
     /// What a verdict means: the rule that won, its action, and their names;
     /// `None` for a miss, and for a rule that the policy does not have.
     ///
-    /// The policy is the rules as they were when the classifier was built. Of a
-    /// live table that has changed since, ask the guard for the action
+    /// The policy is the rules as they were when the classifier was built. For
+    /// a live table that has changed since, get the action from the guard
     /// ([`PolicyReplica::action_in`](crate::table::PolicyReplica::action_in))
-    /// and the policy for its [name](Self::action_name).
+    /// and its [name](Self::action_name) from the policy.
     #[must_use]
     pub fn decision(&self, verdict: Verdict) -> Option<Decision<'_>> {
         let id = verdict.winner.rule()?;

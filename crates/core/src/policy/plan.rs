@@ -18,8 +18,8 @@ struct Step {
     kind: Kind,
     part: PartId,
     id: RuleId,
-    /// By how much the policy's number of rules grows; 0 for all steps but the
-    /// first of a change.
+    /// How many rules the policy gains; 0 for all steps except the first of a
+    /// change.
     growth: i8,
     /// The change in the caller's transaction, by its position.
     change: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Plan {
     steps: Vec<Step>,
     /// Where rules stand after the changes so far.
     standing: Standing,
-    /// By how much each part's rules grow.
+    /// How many rules each part gains.
     growth: [isize; MAX_PARTS],
     /// Rules of the policy after the changes.
     rules: usize,

@@ -38,7 +38,7 @@ impl Avx2 {
 
 /// The lowest bits of a mask: as many as there are, at most eight.
 ///
-/// By this instruction and not by a shift, because compilers shift in the lower
+/// Uses this instruction and not a shift, because compilers shift in the lower
 /// part of a register, which then depends on what the register held before: in a
 /// loop, on the outcome of the previous iteration.
 #[cfg(target_arch = "x86_64")]

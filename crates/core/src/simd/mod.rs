@@ -42,8 +42,8 @@ impl<T> std::ops::DerefMut for Aligned<T> {
     }
 }
 
-/// Asks the processor to fetch the cache line of a value that is used soon. Does
-/// nothing on processors without such a request.
+/// Prefetches the cache line of a value that is used soon. Does nothing on
+/// processors without such an instruction.
 #[inline(always)]
 pub(crate) fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -57,9 +57,9 @@ pub(crate) fn prefetch<T>(value: &T) {
     let _ = value;
 }
 
-/// The same for a value that is used in a while. Its line comes as far as the
-/// second-level cache: more of such requests can be under way than of those that
-/// fill the first.
+/// The same for a value that is used later. Its line is fetched into the
+/// second-level cache only: more of such requests can be under way than of those
+/// that fill the first.
 #[inline(always)]
 pub(crate) fn prefetch_early<T>(value: &T) {
     prefetch_early_at(std::slice::from_ref(value), 0);

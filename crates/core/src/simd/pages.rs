@@ -8,13 +8,12 @@
 #[cfg(target_os = "linux")]
 const LEAST: usize = 1 << 21;
 
-/// Asks the system to back the first words of a vector's allocation by huge pages
-/// where they are many. Where the system has no huge pages or refuses, nothing
-/// happens.
+/// Requests huge pages for the first words of a vector's allocation, where they
+/// are many. Where the system has no huge pages or refuses, nothing happens.
 ///
-/// Ask before a build writes them, or after. Not for room that updates fill: the
-/// first touch of a huge page waits until all of it is found and cleared, which
-/// has been seen to take over four milliseconds.
+/// Call it before a build writes them, or after. Not for room that updates fill:
+/// the first touch of a huge page waits until all of it is found and cleared,
+/// which has been seen to take over four milliseconds.
 pub(crate) fn ask_for_huge_pages(memory: &Vec<u64>, words: usize) {
     #[cfg(target_os = "linux")]
     {

@@ -1,8 +1,8 @@
 //! Two copies of a value, one writer, readers that never wait.
 //!
 //! # Idea
-//! Readers use the *live* side. The writer changes the *standby* side, which
-//! nobody reads, then makes it the live one. The side that was live becomes the
+//! Readers use the *live* side. The writer changes the *standby* side, which no
+//! reader uses, then makes it the live one. The side that was live becomes the
 //! standby. The writer may change it as soon as the readers that were in it at
 //! the swap have left; later readers enter the other side. So the writer waits
 //! for a fixed set of readers, each of them at most once, and readers wait for
@@ -75,8 +75,8 @@
 //!
 //! A slot that the writer does not find at all, because it was added to the list
 //! meanwhile, is case 1, with the store to the list's head in the place of `E`.
-//! Slots are added under the pool's lock, so whoever finds a slot in the list
-//! also finds all older ones.
+//! Slots are added under the pool's lock, so a thread that finds a slot in the
+//! list also finds all older ones.
 //!
 //! Counts wrap after 2³¹ entries on 32-bit machines, and a count that is met
 //! again is taken for a reader that never left: again only time.
@@ -96,7 +96,7 @@
 //! toggles, so that it waits for each reader once. Here a slot's count tells
 //! the writer that a reader has moved on, so one indicator is enough, the
 //! writer makes one store instead of three for a swap, and it need not wait
-//! within one: it may ask again later, and gather changes meanwhile.
+//! within one: it may check again later, and gather changes meanwhile.
 //!
 //! # References
 //! [RC15] Ramalhete, Correia: Left-Right: a concurrency control technique with
@@ -141,8 +141,8 @@ struct Pool {
 // them, which `T: Send` allows. That no side is read while it is changed is the
 // protocol's doing, argued above. Slots are atomics; the pool is behind a lock.
 unsafe impl<T: Send + Sync> Sync for Sides<T> {}
-// SAFETY: the sides go along with whoever owns them last; `T: Send`. The list of
-// slots is owned and used from wherever the sides are.
+// SAFETY: the sides move with their last owner; `T: Send`. The list of slots is
+// owned and used from wherever the sides are.
 unsafe impl<T: Send + Sync> Send for Sides<T> {}
 
 /// A reader's place: where it says that it is in a side.
@@ -216,7 +216,7 @@ impl<T> Sides<T> {
         pool.made = made;
         let slot = Box::into_raw(Box::new(Slot {
             pins: AtomicUsize::new(0),
-            // Whoever adds slots has the lock.
+            // The thread that adds slots has the lock.
             next: self.slots.load(Ordering::Relaxed),
         }));
         self.slots.store(slot, Ordering::Release);
@@ -231,11 +231,11 @@ impl<T> Sides<T> {
 
 impl<T> Drop for Sides<T> {
     fn drop(&mut self) {
-        // Whoever drops the last reference has seen what all others did.
+        // The thread that drops the last reference has seen what all others did.
         let mut next = self.slots.load(Ordering::Relaxed);
         while !next.is_null() {
             // SAFETY: slots come from boxes, each is in the list once, and
-            // whoever held a pointer into it held the list alive as well.
+            // each owner of a pointer into it kept the list alive as well.
             let slot = unsafe { Box::from_raw(next) };
             next = slot.next;
         }
@@ -261,13 +261,13 @@ impl<T> Writer<T> {
     /// Reads the live side.
     pub(super) fn with_live<R>(&self, read: impl FnOnce(&T) -> R) -> R {
         let access = self.shared.sides[self.live].0.read();
-        // SAFETY: the live side is changed by nobody: `with_standby` reaches the
+        // SAFETY: no thread changes the live side: `with_standby` reaches the
         // other one, and `swap` needs `&mut self`.
         read(unsafe { &*access.pointer() })
     }
 
     /// Whether no reader is in the standby, so that `with_standby` will do it.
-    /// Once true it stays true until the next swap. Waits for nobody.
+    /// Once true it stays true until the next swap. Waits for no reader.
     pub(super) fn standby_is_free(&mut self) -> bool {
         self.remaining.retain(|(slot, seen)| {
             // SAFETY: the slot is in the list, which `shared` keeps alive.
@@ -276,7 +276,7 @@ impl<T> Writer<T> {
         self.remaining.is_empty()
     }
 
-    /// Changes the standby, if no reader is in it any more. Waits for nobody.
+    /// Changes the standby, if no reader is in it any more. Waits for no reader.
     pub(super) fn with_standby<R>(&mut self, change: impl FnOnce(&mut T) -> R) -> Option<R> {
         if !self.standby_is_free() {
             return None;
@@ -288,7 +288,7 @@ impl<T> Writer<T> {
         Some(change(unsafe { &mut *access.pointer() }))
     }
 
-    /// Makes the standby live. Waits for nobody.
+    /// Makes the standby live. Waits for no reader.
     pub(super) fn swap(&mut self) {
         self.live = 1 - self.live;
         self.shared.live.0.store(self.live, Ordering::Release);

@@ -8,7 +8,7 @@ use super::replica::{ChangeLog, Replica};
 enum Work<O> {
     /// The replica's own.
     Operation(O),
-    /// So many steps of maintaining.
+    /// Maintenance, and the number of its steps.
     Maintain(usize),
 }
 
@@ -18,7 +18,7 @@ enum Work<O> {
 struct Place {
     changes: usize,
     work: usize,
-    /// Of the work there, steps that are made.
+    /// Steps of the work there that are done.
     steps: usize,
 }
 
@@ -110,9 +110,9 @@ impl<R: Replica> Log<R> {
         self.place.changes == self.changes.len() && self.place.work == self.work.len()
     }
 
-    /// Goes on with the standby, in order, as far as the budget goes: a change
-    /// costs 1, work as many as it has steps. Takes what it has used from the
-    /// budget.
+    /// Continues with the standby, in order, until the budget is used up: a
+    /// change costs 1, other work costs its steps. Subtracts what it has used
+    /// from the budget.
     pub(super) fn replay(&mut self, replica: &mut R, budget: &mut usize) {
         while *budget > 0 && !self.is_done() {
             let next = self.work.get(self.place.work);

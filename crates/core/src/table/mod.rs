@@ -12,8 +12,8 @@
 //! ([`Writer::apply`]), by all that was accepted before. Accepted changes
 //! become visible together, in order: at once where no reader is in the way,
 //! else with one of the next calls; [`Writer::publish`] returns when everything
-//! accepted is visible to whoever pins from then on. Only the writer ever
-//! waits, and only for batches that began before.
+//! accepted is visible to every reader that pins from then on. Only the writer
+//! ever waits, and only for batches that began before.
 //!
 //! A writer that changes rules all the time may publish changes together, every
 //! few milliseconds ([`Writer::set_publish_interval`]): each publication leaves
@@ -74,9 +74,9 @@
 //!
 //! # Re-optimisation
 //!
-//! An engine that is fitted to its rules can be fitted [again](crate::reoptimise)
+//! An engine that is fitted to its rules can be [re-optimised](crate::reoptimise)
 //! while readers look up and the writer makes transactions: on a thread of the
-//! caller's, with a reader of its own. Nobody is kept waiting.
+//! caller's, with a reader of its own. Neither readers nor the writer wait.
 //!
 //! ```
 //! use std::sync::mpsc;
@@ -92,8 +92,8 @@
 //! std::thread::scope(|scope| -> Result<(), Box<dyn std::error::Error>> {
 //!     scope.spawn(move || {
 //!         while asked.recv().is_ok() {
-//!             let plan = reader.plan(&mut NoProgress).expect("nobody stops it");
-//!             let _ = computed.send(plan.expect("a forest can be fitted again"));
+//!             let plan = reader.plan(&mut NoProgress).expect("`NoProgress` never stops");
+//!             let _ = computed.send(plan.expect("a forest can be re-optimised"));
 //!         }
 //!     });
 //!     let mut planning = false;

@@ -101,7 +101,7 @@ pub trait Replica: Send + Sync + Sized {
 
     /// Makes changes that were accepted, by their positions in the log. The
     /// table calls it on each side for all changes in order, in pieces of any
-    /// size; nobody sees the side before the last change of a transaction is
+    /// size; no reader sees the side before the last change of a transaction is
     /// made.
     ///
     /// # Panics
@@ -120,8 +120,8 @@ pub trait Replica: Send + Sync + Sized {
         false
     }
 
-    /// Does so many steps of work that is otherwise left to later changes; says
-    /// whether there is more to do.
+    /// Does at most `steps` steps of the work that is otherwise left to later
+    /// changes; says whether there is more to do.
     fn maintain(&mut self, steps: usize) -> bool {
         let _ = steps;
         self.is_unfinished()

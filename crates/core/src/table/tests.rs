@@ -365,11 +365,11 @@ impl Classifier for Fragile {
     }
 
     fn classify_masked(&self, _: &[u64], _: Winner, _: &mut [u64], _: &mut Scratch) -> Winner {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn trace(&self, _: &[u64]) -> LookupTrace {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn stats(&self) -> Stats {
@@ -440,11 +440,11 @@ impl DynamicClassifier for Fragile {
 
 impl Reoptimise for Fragile {
     fn drift(&self) -> Drift {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn look(&self, _: &mut Snapshot) -> bool {
-        unreachable!("not asked for here")
+        unreachable!("not called here")
     }
 
     fn install(&mut self, _: &LookupPlan) -> bool {

@@ -94,7 +94,7 @@ impl<R: Replica> Writer<R> {
     }
 
     /// As [`apply`](Self::apply), but where that would wait this changes nothing
-    /// and says so. Waits for nobody.
+    /// and says so. Waits for no reader.
     ///
     /// # Errors
     /// [`TryApplyError::Refused`] when [`apply`](Self::apply) would refuse the
@@ -152,10 +152,10 @@ impl<R: Replica> Writer<R> {
         self.accepted
     }
 
-    /// Makes everything accepted visible to whoever pins once this returns;
-    /// returns its version, the newest. Waits for readers that pinned before
-    /// the last changes became visible, if they are in the way, and for ever if
-    /// one of them was leaked together with a guard;
+    /// Makes everything accepted visible to every reader that pins once this
+    /// returns; returns its version, the newest. Waits for readers that pinned
+    /// before the last changes became visible, if they are in the way, and for
+    /// ever if one of them was leaked together with a guard;
     /// [`try_publish`](Self::try_publish) never waits.
     ///
     /// # Panics
@@ -168,8 +168,8 @@ impl<R: Replica> Writer<R> {
     }
 
     /// Makes everything accepted visible, unless a reader is in the way; says
-    /// whether everything accepted is visible now. Waits for nobody, and ignores
-    /// the [publish interval](Self::set_publish_interval).
+    /// whether everything accepted is visible now. Waits for no reader, and
+    /// ignores the [publish interval](Self::set_publish_interval).
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -190,7 +190,7 @@ impl<R: Replica> Writer<R> {
     /// [publish interval](Self::set_publish_interval) is over, the same as
     /// [`try_publish`](Self::try_publish); before, prepares up to 256 of the
     /// changes that will be published then. Says whether everything accepted is
-    /// visible now. Waits for nobody.
+    /// visible now. Waits for no reader.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -230,7 +230,7 @@ impl<R: Replica> Writer<R> {
     ///
     /// The work is spread over the calls made meanwhile: until twice the
     /// interval has passed, a call that brings *n* changes makes at most
-    /// 3 *n* + 256 changes on the side that nobody reads, its own and older
+    /// 3 *n* + 256 changes on the side that no reader uses, its own and older
     /// ones.
     ///
     /// ```
@@ -270,7 +270,7 @@ impl<R: Replica> Writer<R> {
 
     /// Replays on the standby after a call that brought that many changes, or
     /// steps of other work, and publishes if it is time. Says whether everything
-    /// accepted is visible. Waits for nobody.
+    /// accepted is visible. Waits for no reader.
     fn proceed(&mut self, brought: usize) -> bool {
         if self.interval.get().is_zero() {
             return self.try_publish();
@@ -365,7 +365,7 @@ impl<R: Replica> Writer<R> {
     }
 
     /// Has both sides do an operation after everything accepted, at the same
-    /// place among the changes. Makes no version and waits for nobody.
+    /// place among the changes. Makes no version and waits for no reader.
     ///
     /// # Panics
     /// When the table is [poisoned](Self::is_poisoned).
@@ -377,7 +377,7 @@ impl<R: Replica> Writer<R> {
 
     /// For times without changes: makes up to `steps` steps of work that an
     /// operation has begun, such as adopting plans, each about the work of a
-    /// change, on the side that nobody reads. That side then becomes the live
+    /// change, on the side that no reader uses. That side then becomes the live
     /// one, at the end of the [publish interval](Self::set_publish_interval) if
     /// there is one. Does nothing while a reader is in the way. Says whether
     /// there is more to do; a thread that holds a guard must not wait for that.

@@ -37,8 +37,8 @@ pub(crate) struct RuleHead {
 pub(crate) struct Entry {
     kind: Kind,
     pub(crate) part: PartId,
-    /// By how much a policy's number of rules grows, if it is this change's to
-    /// say: a policy's change may be several entries, one for each part.
+    /// How many rules a policy gains, if this entry counts it: a policy's change
+    /// may be several entries, one for each part.
     pub(crate) growth: i8,
     // As in `RuleHead`, which would need 4 bytes more.
     id: RuleId,

@@ -11,8 +11,8 @@ use std::cell::Cell;
 thread_local! {
     /// Requests of this thread to the allocator for memory.
     static REQUESTS: Cell<usize> = const { Cell::new(0) };
-    /// Bytes that this thread has asked for, less those that it has freed: below
-    /// zero where it frees what others have asked for.
+    /// Bytes that this thread has allocated, less those that it has freed: below
+    /// zero where it frees what others have allocated.
     static BYTES: Cell<isize> = const { Cell::new(0) };
     /// The most of these since they were last looked at.
     static PEAK: Cell<isize> = const { Cell::new(0) };
@@ -25,7 +25,7 @@ fn count() {
     REQUESTS.with(|requests| requests.set(requests.get() + 1));
 }
 
-/// So many bytes come, and then so many go.
+/// `come` bytes are allocated, and then `go` bytes are freed.
 fn change(come: usize, go: usize) {
     let size = |bytes: usize| isize::try_from(bytes).expect("no allocation is larger");
     let with = BYTES.with(Cell::get) + size(come);
@@ -38,7 +38,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         change(layout.size(), 0);
-        // SAFETY: the caller's promises are those that `System` asks for.
+        // SAFETY: the caller's promises are those that `System` requires.
         unsafe { System.alloc(layout) }
     }
 

@@ -84,7 +84,7 @@ pub(crate) fn random_rule(number: u32, dice: &mut Dice) -> Rule {
     .with_cookie(random_cookie(dice))
 }
 
-/// Any of so many that two are seldom the same.
+/// One of 2³² actions, so that two are seldom the same.
 pub(crate) fn random_action(dice: &mut Dice) -> ActionId {
     ActionId(u32::try_from(dice.roll() >> 32).unwrap())
 }
@@ -205,7 +205,7 @@ pub(crate) fn batch(length: usize, dice: &mut Dice) -> KeyVec {
     keys
 }
 
-/// The rules that a guard shows, best first. All ways to ask for them must
+/// The rules that a guard shows, best first. All ways to get them must
 /// agree: ids, of which there are `ids`, and winners of this guard's lookups.
 pub(crate) fn rules_seen(guard: &Guard<'_>, winners: &[Winner], ids: u32) -> Vec<Rule> {
     let rules: Vec<Rule> = guard.rules().collect();

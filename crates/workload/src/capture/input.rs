@@ -141,8 +141,8 @@ impl<R: Read> Input<R> {
         Ok(self.buffered())
     }
 
-    /// Consumes so many bytes that are in memory; where they are in the buffer,
-    /// for as long as nothing else is read.
+    /// Consumes at most `count` bytes that are in memory. Returns where they are
+    /// in the buffer, for as long as nothing else is read.
     pub(super) fn take(&mut self, count: usize) -> Range<usize> {
         let start = self.filled.start;
         let end = (start + count).min(self.filled.end);
@@ -156,7 +156,8 @@ impl<R: Read> Input<R> {
         self.buffer.get(range).unwrap_or(&[])
     }
 
-    /// Consumes so many bytes without keeping them; how many there were.
+    /// Consumes `count` bytes without keeping them, or as many as there are, and
+    /// returns their number.
     pub(super) fn skip(&mut self, count: u64) -> Result<u64, ReadError> {
         let mut left = count;
         while left > 0 {

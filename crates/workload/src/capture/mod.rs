@@ -66,7 +66,7 @@ pub use write::{PcapWriter, TraceReport, WriteError, write_trace};
 pub struct ReadOptions {
     /// The most packets; one more is an error.
     pub limit: usize,
-    /// Read so many packets and leave the rest, with a warning.
+    /// Read this number of packets and leave the rest, with a warning.
     pub first: Option<usize>,
     /// The most bytes, counted after decompression; one more is an error.
     pub max_bytes: u64,

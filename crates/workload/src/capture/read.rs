@@ -98,7 +98,7 @@ pub fn read_capture_file(
 /// Only a buffer is held in memory: 64 KiB, or as much as the longest record
 /// takes that [`ReadOptions::max_record`] allows. A stream that never ends, such
 /// as a pipe from a program that captures, is read as it comes: the reader never
-/// waits for more than the record that it is asked for.
+/// waits for more than the next record.
 ///
 /// ```
 /// use classyard_workload::capture::{CaptureReader, PcapWriter, ReadOptions};

@@ -14,7 +14,7 @@
 //! functions that end in `_file` open the file, unpack it if it is gzip, and
 //! check that it is UTF-8. A bad line never stops a reader: it lists the
 //! [problems](crate::diagnostic::Problem) of the file, one for each bad line,
-//! and loads nothing, unless it is asked to keep the good lines. No input makes
+//! and loads nothing, unless it is told to keep the good lines. No input makes
 //! a reader panic, and none makes it take more memory than
 //! [`limits`](crate::limits) allow. Line ends may be `\n` or `\r\n`, the last one may be
 //! missing, and a byte order mark at the start is skipped.

@@ -14,11 +14,11 @@
 //!    together.
 //!
 //! # Where we differ from ClassBench's generator, and why
-//! * It writes fewer rules than it is asked for when some repeat each other; we
-//!   write as many as we are asked for.
+//! * It writes fewer rules than requested when some repeat each other; we write
+//!   as many as requested.
 //! * It takes rules that differ only in their TCP flags for different. The five
 //!   fields have no flags, so for us they are the same.
-//! * It counts scope in whole bits, so of two port ranges in one another either
+//! * It counts scope in whole bits, so if one port range contains another, either
 //!   may come first. We count fractions too.
 //!
 //! # References

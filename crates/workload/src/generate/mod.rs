@@ -132,7 +132,7 @@ pub struct GeneratorConfig {
     pub rules: usize,
     /// Where the random numbers begin.
     pub seed: u64,
-    /// By how many bits prefix lengths are spread, 0 to 64.
+    /// The number of bits by which prefix lengths are spread, 0 to 64.
     pub smoothing: u32,
     /// Above 0: shorter prefixes, below 0: longer ones; -1 to 1.
     pub address_scope: f64,
@@ -194,7 +194,7 @@ pub enum GenerateError {
         /// How many were asked for.
         wanted: usize,
     },
-    /// The progress observer asked to stop.
+    /// The progress observer cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
         /// What was going on.
@@ -254,7 +254,7 @@ impl<'a> Steps<'a> {
 ///
 /// # Errors
 /// [`GenerateError`] when a parameter is out of bounds, the family does not
-/// have enough distinct rules, or the observer asks to stop.
+/// have enough distinct rules, or the observer cancels.
 pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, GenerateError> {
     check(recipe)?;
     let config = &recipe.config;

@@ -86,7 +86,7 @@ const ANY: u32 = 0;
 type Places = [u32; 15];
 
 impl Pool {
-    /// As many distinct matches as the ratio asks for and the width has.
+    /// As many distinct matches as the ratio requires and the width has.
     fn new(field: &Field, ratio: f64, wildcard: f64, rules: usize, draw: &mut Draw) -> Pool {
         let wanted = whole((rules as f64 * ratio).ceil(), rules);
         // The wildcard is one of them.

@@ -230,8 +230,8 @@ pub const LEVELS: usize = 33;
 /// The shape of an address trie.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrieShape {
-    /// The most prefixes along a path from the root to a leaf. A wish: short
-    /// prefixes and many rules leave no room to keep it.
+    /// The most prefixes along a path from the root to a leaf. A target, not
+    /// a bound: short prefixes and many rules leave no room to keep it.
     pub nesting: u32,
     /// The levels, from the root.
     pub levels: [Level; LEVELS],

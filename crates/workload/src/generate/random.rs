@@ -185,7 +185,7 @@ fn around(field: &Field, value: u128, draw: &mut Draw) -> FieldMatch {
             }
         }
         MatchKind::Ternary => {
-            // Of the three masks, one looks at a quarter of the bits, one at
+            // One of the three masks looks at a quarter of the bits, one at
             // half and one at three quarters.
             let (a, b) = (draw.bits128() & full, draw.bits128() & full);
             let mask = *draw.of(&[a & b, a, a | b]);

@@ -2,7 +2,7 @@
 //!
 //! All engines look the whole trace up in batches and must agree; some headers
 //! are looked up singly and with a mask as well. Where there is a list of
-//! expected answers, the first is held against it too. Then, if asked for,
+//! expected answers, the first is held against it too. Then, if requested,
 //! rules are removed, replaced and put back at random, and the engines must
 //! agree after each transaction. Now and then those that can re-optimise from
 //! their rules, and adopt what they learn with the transactions that follow.
@@ -39,9 +39,9 @@ pub struct Options {
     pub seed: u64,
     /// Headers looked up together.
     pub batch: usize,
-    /// One header in so many is looked up singly; 0 for none.
+    /// One header in `single_every` is looked up singly; 0 for none.
     pub single_every: usize,
-    /// One header in so many is looked up with a mask; 0 for none.
+    /// One header in `masked_every` is looked up with a mask; 0 for none.
     pub masked_every: usize,
     /// The most masks that are proved right against all rules, one by one;
     /// fewer when there are many rules.
@@ -118,7 +118,7 @@ pub fn collide(
     collider.report
 }
 
-/// The engine that every answer is held against when the oracle is asked for.
+/// The engine that every answer is held against when the oracle is requested.
 const ORACLE: &str = "linear";
 
 /// Transactions from one learning to the next, in the mean.
@@ -454,7 +454,8 @@ impl<'a> Collider<'a> {
             }
         }
         let mut dice = SeededDice::new(self.options.seed);
-        // Of their own, so that the updates of a seed are what they were.
+        // A second source of random numbers, so that the updates of a seed stay
+        // the same.
         let mut moments = SeededDice::new(!self.options.seed);
         let mut made = 0;
         while made < self.options.updates {
@@ -476,7 +477,8 @@ impl<'a> Collider<'a> {
         self.compare_some()
     }
 
-    /// Has engines re-optimise, and adopt so many steps of that at once.
+    /// Has engines re-optimise, and do `steps` steps of installing the plan at
+    /// once.
     fn reoptimise(&mut self, steps: usize) -> Result<(), Stop> {
         for seat in 0..self.seats.len() {
             let subject = self.seats[seat].subject;

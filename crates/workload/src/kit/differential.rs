@@ -9,7 +9,7 @@
 //!         with the same error
 //!     now and then: have the subjects reorganise themselves, or re-optimise
 //!         and adopt a part of that at once and the rest with later updates
-//!     every few transactions: draw headers, and ask every subject
+//!     every few transactions: draw headers, and check for every subject
 //!         batches of many lengths, with candidates    the right outcome
 //!         single lookups                              the same
 //!         masked lookups, alone and in batches        the same, a right mask
@@ -272,12 +272,12 @@ struct Run<'a> {
     outcome: Outcome,
     next_length: usize,
     next_rule: usize,
-    /// Headers of the last check, to be asked again: what an engine remembers
-    /// of them may be out of date.
+    /// Headers of the last check, to be looked up again: what an engine
+    /// remembers of them may be out of date.
     recent: Vec<Vec<u128>>,
 }
 
-/// How many headers of a check are asked again in the next.
+/// How many headers of a check are looked up again in the next.
 const RECENT: usize = 8;
 
 /// A wrong answer.

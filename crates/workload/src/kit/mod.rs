@@ -2,7 +2,7 @@
 //! definition of its answers.
 //!
 //! It is a product: `classyard check` runs it on users' rules and traffic, and
-//! whoever writes an engine can run it on theirs. So it reports what it finds
+//! authors of engines can run it on their own. So it reports what it finds
 //! instead of asserting, it says what it checked, and what could not be
 //! checked is a [`Skip`] with a reason.
 //!
@@ -143,7 +143,7 @@ impl From<EngineSpec> for Subject {
 
 /// The seed of subjects that are given none: one for each process, so that all
 /// runs together try many. It is printed, so it is not that of the process,
-/// which nobody must know; and it is short, for people read it.
+/// which must stay secret; and it is short, for people read it.
 fn subject_seed() -> u64 {
     static DRAWN: OnceLock<u64> = OnceLock::new();
     *DRAWN.get_or_init(|| RandomState::new().hash_one(0_u64) >> 32)
@@ -235,8 +235,8 @@ impl fmt::Display for Skip {
     }
 }
 
-/// Fits a classifier to its rules again, and makes so many steps of that at
-/// once; `false` for classifiers that cannot be fitted again.
+/// Re-optimises a classifier, and does `steps` steps of installing the plan at
+/// once; `false` for classifiers that cannot be re-optimised.
 fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Result<bool, BuildError> {
     let dynamic = classifier.as_dynamic();
     let Some(engine) = dynamic.and_then(|dynamic| dynamic.reoptimise_mut()) else {
@@ -286,7 +286,7 @@ pub(crate) fn quietly<T>(call: impl FnOnce() -> T) -> T {
     result
 }
 
-/// As many keys as asked for, going round.
+/// `length` keys from `start` on, going round.
 pub(crate) fn ring(keys: &KeyVec, start: usize, length: usize) -> KeyVec {
     let mut ring = KeyVec::new(keys.schema());
     for row in start..start + length {

@@ -30,7 +30,7 @@ const RULES: [usize; 14] = [
 /// words a round took 12 s, with 2,500 rules of 3 words 5 s (2026-11-23).
 const RULE_WORDS: usize = 40_000;
 
-/// Any schema may have so many rules.
+/// The number of rules that any schema may have, however wide its keys are.
 const ANY_SCHEMA: usize = 60;
 
 /// Changes for each rule in which the phases of [`Churn`](super::random::Churn)
@@ -49,7 +49,7 @@ const CHECKS: usize = 50;
 const CHANGES_PER_TRANSACTION: usize = 5;
 
 /// Headers of a check times rules: below this, the oracle's scans take less time
-/// than what else is done for a check. Of 10 s for 2,500 rules, scans with 64
+/// than what else is done for a check. In 10 s for 2,500 rules, scans with 64
 /// headers took 0.6 s (2026-11-23, `check --schemas 1 --seed 98` under perf).
 const HEADERS_TIMES_RULES: usize = 300_000;
 
@@ -67,7 +67,7 @@ pub struct Round {
 }
 
 impl Round {
-    /// The round of a seed, with at least so many changes. `None` stands for as
+    /// The round of a seed, with at least `updates` changes. `None` stands for as
     /// many as it takes to empty and fill the rule set; when that is more than
     /// `updates`, there are fewer rules.
     #[must_use]

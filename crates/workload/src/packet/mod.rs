@@ -40,7 +40,7 @@
 //!
 //! * `eth_type` is the type after all VLAN tags, `0x05ff` for IEEE 802.3 frames
 //!   without one, `0x8847` for MPLS even when IP fields could be read behind the
-//!   labels. Of a tag that is cut off, `eth_type` is the tag's own.
+//!   labels. For a tag that is cut off, `eth_type` is the tag's own.
 //! * `vlan_vid` and `vlan_pcp` are those of the outermost tag, `mpls_label` and
 //!   `mpls_tc` those of the outermost label.
 //! * What follows the MPLS labels is taken for IPv4 or IPv6 if its first four

@@ -95,7 +95,7 @@ pub enum TrafficRecipe {
     },
 }
 
-/// Candidates for the costliest headers, where nobody says otherwise.
+/// Candidates for the costliest headers, by default.
 pub const CANDIDATES: usize = 20_000;
 
 impl TrafficRecipe {
@@ -181,7 +181,7 @@ pub enum TrafficError {
         /// The tries without success.
         tries: usize,
     },
-    /// The progress observer asked to stop.
+    /// The progress observer cancelled the work.
     #[error("stopped while {stage}, at {done} of {total}")]
     Stopped {
         /// What was going on.
@@ -222,7 +222,7 @@ const STAGE: &str = "making headers";
 /// # Errors
 /// [`TrafficError`] when a parameter is out of bounds, the policy has no rules
 /// that the recipe could start from, there are no misses, there is no
-/// classifier where one is needed, or the observer asks to stop.
+/// classifier where one is needed, or the observer cancels.
 ///
 /// # Panics
 /// When the classifier has not the policy's parts.

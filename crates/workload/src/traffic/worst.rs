@@ -18,7 +18,7 @@ use crate::generate::Steps;
 /// Tables and rules looked at while searching: a few seconds.
 const WORK: usize = 8_000_000;
 
-/// Of so many candidates, one is kept.
+/// One candidate in `KEPT` is kept.
 const KEPT: usize = 64;
 
 /// Headers are not fewer than this, if there are as many candidates.

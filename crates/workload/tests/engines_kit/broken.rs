@@ -17,7 +17,7 @@ use classyard_workload::kit::oracle::{Oracle, OwnedChange, transaction};
 pub(crate) enum Fault {
     /// Returns the second best rule, now and then.
     SecondBest,
-    /// Of equal priorities the higher id wins.
+    /// Among equal priorities the higher id wins.
     HigherIdOnTie,
     /// Some removed rules go on matching.
     ForgetsRemoval,
@@ -285,7 +285,7 @@ impl Broken {
         }
     }
 
-    /// What the transaction comes to.
+    /// The outcome of the transaction.
     fn verdict(&self, changes: &[OwnedChange]) -> (Oracle, Result<(), UpdateError>) {
         let mut after = self.oracle.clone();
         let mut result = after.apply(changes);

@@ -18,7 +18,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// One rule of so many begins outside.
+/// One rule in `OUTSIDE` begins outside.
 const OUTSIDE: usize = 16;
 
 /// Which of a rule's two forms.
@@ -178,7 +178,7 @@ impl Churn {
         self.initial.len()
     }
 
-    /// The step after so many others; there is always one.
+    /// The step after `made` others; there is always one.
     pub(crate) fn step(&self, made: usize) -> Step {
         let made = made % (2 * self.steps.len());
         match self.steps.get(made) {
@@ -187,8 +187,8 @@ impl Churn {
         }
     }
 
-    /// The rules after so many steps, in the order of `policy`'s, whose ids the
-    /// list was made of.
+    /// The rules after `made` steps, in the order of `policy`, from whose ids the
+    /// list was made.
     pub(crate) fn rules_after(&self, made: usize, policy: &Policy) -> Vec<(RuleId, Form)> {
         let made = made % (2 * self.steps.len());
         let made = made.min(2 * self.steps.len() - made);

@@ -38,7 +38,7 @@ pub(super) const KEPT: u32 = 16;
 /// Updates per second that the writer aims at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rate {
-    /// So many; with 0 there is no writer.
+    /// A fixed number of updates per second; with 0 there is no writer.
     Of(usize),
     /// As many as it can.
     Max,
@@ -283,7 +283,7 @@ fn write<L: Live>(
     };
     let mut applied = Durations::new();
     let (mut published, mut visible) = (Durations::new(), Durations::new());
-    // At most so many transactions wait to be seen.
+    // At most `MAX_PENDING` changes wait to become visible.
     let mut waiting = VecDeque::with_capacity(MAX_PENDING / transaction + 2);
     let mut busy = Duration::ZERO;
     let mut transactions = 0;

@@ -217,7 +217,7 @@ impl Bench<'_> {
         }
     }
 
-    /// The rules after so many steps.
+    /// The rules after `steps` steps.
     fn rules_after(&self, steps: usize) -> Policy {
         let all = self.forms.all(churn::Form::Own);
         self.forms.policy(&self.churn.rules_after(steps, all))
@@ -253,7 +253,7 @@ impl Bench<'_> {
         (batches, wrong)
     }
 
-    /// How many of the table's answers are wrong after so many steps.
+    /// How many of the table's answers are wrong after `steps` steps.
     fn check_last<S: RuleReplica>(&self, reader: &mut Reader<S>, steps: usize) -> usize {
         let rules = self.rules_after(steps);
         let guard = reader.pin();

@@ -1,4 +1,4 @@
-//! A peer's program: started, asked, stopped.
+//! A peer's program: started, given commands, stopped.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -23,7 +23,7 @@ pub(super) struct Process {
     commands: ChildStdin,
     replies: Receiver<io::Result<String>>,
     limit: Duration,
-    /// Why it can be asked nothing more.
+    /// Why it takes no more commands.
     gone: Option<String>,
     // Removed after the program has been stopped.
     folder: Folder,
@@ -51,7 +51,7 @@ impl Process {
         let commands = child.stdin.take().expect("it was asked for");
         let output = BufReader::new(child.stdout.take().expect("it was asked for"));
         let (sender, replies) = mpsc::channel();
-        // Ends with the program, or when nobody listens any more.
+        // Ends with the program, or when the receiver is dropped.
         thread::spawn(move || {
             let mut lines = output.lines();
             while lines.next().is_some_and(|line| sender.send(line).is_ok()) {}

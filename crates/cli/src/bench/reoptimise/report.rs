@@ -20,7 +20,7 @@ pub(crate) struct Updates {
 }
 
 impl Updates {
-    /// Of nanoseconds in any order.
+    /// Summarises times in nanoseconds, in any order.
     pub(super) fn of(mut times: Vec<f64>) -> Updates {
         times.sort_by(f64::total_cmp);
         let Some(&max_ns) = times.last() else {

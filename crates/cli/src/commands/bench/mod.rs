@@ -259,7 +259,7 @@ impl Args {
         Engines::join(&self.engines)
     }
 
-    /// As many as asked for, of a smoke test no more than it needs.
+    /// As many as requested, in a smoke test no more than it needs.
     fn limited(&self, count: usize) -> usize {
         if self.quick { count.min(QUICK) } else { count }
     }

@@ -108,7 +108,7 @@ impl BenchOutput {
             let opened = OpenOptions::new().append(true).create(true).open(path);
             opened.map_err(|error| Failure::file(path, error))?;
             if !existed {
-                // The report makes it anew; nobody misses it if this fails.
+                // The report writes it again, so a failure here does not matter.
                 let _ = std::fs::remove_file(path);
             }
         }

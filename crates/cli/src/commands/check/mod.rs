@@ -288,7 +288,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
     CaseReport::new(case, &reports, began.elapsed(), repeat)
 }
 
-/// Headers from all over a trace, at most so many.
+/// Headers from all over a trace, at most `most`.
 fn sample(policy: &Policy, trace: &PolicyTrace, most: usize) -> PolicyTrace {
     let stride = trace.len().div_ceil(most).max(1);
     let mut sample = PolicyTrace::new(policy.schemas());

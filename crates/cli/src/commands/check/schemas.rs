@@ -18,7 +18,7 @@ use crate::output::table::fact;
 use crate::output::{Report, csv, join};
 use crate::reporter::Reporter;
 
-/// Runs so many rounds, or fewer if answers differ.
+/// Runs `count` rounds, or fewer if answers differ.
 pub(super) fn run(
     args: &Args,
     count: usize,

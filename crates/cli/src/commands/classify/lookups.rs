@@ -12,8 +12,7 @@ const ENOUGH: f64 = 0.25;
 /// [`LONG`].
 const LEAST: usize = 3;
 
-/// Passes that are made at most: so many of a short trace are enough, however
-/// quick they are.
+/// The most passes: enough even for a short trace, whose passes are quick.
 const MOST: usize = 1000;
 
 /// A first pass that took this long, in seconds, is not repeated.
@@ -36,9 +35,9 @@ pub(super) struct Rate {
     pub(super) passes: usize,
     /// Headers in a batch.
     pub(super) batch: usize,
-    /// Of the passes.
+    /// Rates of the passes.
     pub(super) headers_per_second: Spread,
-    /// Of the median pass.
+    /// The time for a header in the median pass.
     pub(super) nanoseconds_per_header: f64,
 }
 

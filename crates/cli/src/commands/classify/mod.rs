@@ -2,7 +2,7 @@
 
 //!
 //! A capture is read packet by packet and never held as a whole, unless it has
-//! few packets or `--repeat` asks for passes over all headers.
+//! few packets or `--repeat` requires passes over all headers.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

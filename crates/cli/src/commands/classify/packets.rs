@@ -122,7 +122,7 @@ impl Packets {
                 let message = match self.next_chunk() {
                     Ok((chunk, false)) => Message::More(chunk),
                     Ok((chunk, true)) => {
-                        // Whoever is gone needs no answer.
+                        // If the receiver is gone, no result is needed.
                         let _ = sender.send(Message::Last(chunk, Box::new(self)));
                         return;
                     }

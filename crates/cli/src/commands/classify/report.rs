@@ -21,7 +21,7 @@ use crate::output::{Report, csv, join};
 /// The width of the bars that show shares.
 const BAR_WIDTH: u32 = 14;
 
-/// Rules without a hit that a table names unless it is asked for all.
+/// Rules without a hit that a table names unless all are requested.
 const NEVER_HIT_SHOWN: usize = 8;
 
 /// Everything that `classify` found out. Keys are stable: they may grow in
@@ -74,7 +74,7 @@ pub(super) struct InputReport {
 struct PacketsReport {
     count: u64,
     bytes: u64,
-    /// By kind, protocol, property and anomaly, as the parser names them.
+    /// Packets by kind, protocol, property and anomaly, as the parser names them.
     counters: Vec<Named>,
     /// Packets that have no header for these rules, by kind.
     without_header: Vec<Named>,
@@ -139,7 +139,7 @@ struct Share {
     /// Bytes on the wire; only if the headers come from packets.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes: Option<u64>,
-    /// Of all headers.
+    /// The share of all headers.
     share: f64,
 }
 
@@ -261,7 +261,8 @@ impl InputReport {
         }
     }
 
-    /// Packets, so many of them with a header, and their bytes.
+    /// A capture: its packets, of which `with_header` have a header, and their
+    /// bytes.
     pub(super) fn capture(
         source: &str,
         with_header: usize,

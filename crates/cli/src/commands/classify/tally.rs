@@ -29,7 +29,7 @@ impl Count {
 /// How many headers hit which rule.
 pub(super) struct Tally<'a> {
     positions: Positions<'a>,
-    /// By position in file order.
+    /// The counts of rules, by position in file order.
     pub(super) rules: Vec<Count>,
     /// Headers that no rule matches.
     pub(super) misses: Count,

@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The header that is asked about.
+/// The header to explain.
 fn asked(
     args: &Args,
     policy: &Policy,

@@ -290,8 +290,8 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// Writes to a file, or to standard output for `-`. Of a file that could not
-/// be written in full, nothing is left.
+/// Writes to a file, or to standard output for `-`. Removes a new file that
+/// could not be written in full.
 pub(crate) fn to_file<T>(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,

@@ -138,7 +138,7 @@ pub(super) struct EngineEstimate {
 }
 
 impl EngineEstimate {
-    /// Asks an engine.
+    /// An engine's estimate.
     pub(super) fn new(spec: &EngineSpec, shapes: &Shapes) -> EngineEstimate {
         let answer = shapes.estimate(spec);
         EngineEstimate {

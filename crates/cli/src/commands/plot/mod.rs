@@ -20,7 +20,7 @@ use read::{Kind, Results};
 /// the lookup rate against the update rate, where updates were measured; and
 /// for the mixed load (`--mixed`) lookups beside updates and the latency of
 /// batches. Where files have a set and an engine in common, the last one
-/// counts. Of a peer's algorithms the fastest stands for the peer on each set.
+/// counts. The fastest of a peer's algorithms stands for the peer on each set.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

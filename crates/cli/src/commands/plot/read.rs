@@ -33,7 +33,7 @@ pub(super) struct Row {
     pub(super) updates: Option<f64>,
     /// The rate that the writer of the mixed load aimed at.
     target: Option<String>,
-    /// Of a batch in the mixed load, 99.9% took at most so many seconds.
+    /// The 99.9% quantile of the batches of the mixed load, in seconds.
     pub(super) batch_p999: Option<f64>,
 }
 

@@ -82,7 +82,8 @@ impl<const W: usize> Growth<W> {
         monitor.memory().recount(&mut self.counted, bytes)
     }
 
-    /// So many rules were placed: counts what that took, now and then.
+    /// `rules` more rules were placed: counts the memory that they took, now and
+    /// then.
     fn has_placed(
         &mut self,
         structure: &Structure<W>,
@@ -115,7 +116,7 @@ impl<const W: usize> Growth<W> {
         self.extra_steps += steps;
     }
 
-    /// The extra steps since this was asked last.
+    /// The extra steps since the last call.
     pub(super) fn take_extra_steps(&mut self) -> usize {
         std::mem::take(&mut self.extra_steps)
     }

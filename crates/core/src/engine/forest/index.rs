@@ -351,7 +351,7 @@ impl<const W: usize> Forest<W> {
     /// Steps of maintenance to do with each update.
     pub(super) const STEPS: usize = maintain::STEPS;
 
-    /// What lookups cost now and when masks were learned last.
+    /// What lookups cost now and at the last optimisation.
     pub(super) fn drift(&self) -> Drift {
         Drift {
             now: maintain::count_cost(&self.structure),
@@ -380,8 +380,8 @@ impl<const W: usize> Forest<W> {
         self.adoption.is_under_way() || self.structure.has_leftover()
     }
 
-    /// Does so many steps of maintenance, less what the update before has cost
-    /// already.
+    /// Does at most `steps` steps of maintenance, less the extra steps of the
+    /// update before.
     pub(super) fn maintain(&mut self, steps: usize) {
         let left = steps.saturating_sub(self.growth.take_extra_steps());
         if !self.is_unfinished() {
@@ -409,7 +409,7 @@ impl<const W: usize> Forest<W> {
         &self.adoption
     }
 
-    /// Lets runs take no more than so many words.
+    /// Lets runs take at most `limit` words.
     pub(super) fn limit_words(&mut self, limit: u32) {
         self.structure.limit_words(limit);
     }

@@ -341,7 +341,7 @@ impl RowShape {
     }
 
     /// Whether some header may match both a rule of a run and a rule given as a
-    /// row. Of odd ranges only the exact bits are looked at.
+    /// row. Only the exact bits of odd ranges are looked at.
     pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
         let at = |column: usize| (run[column * len + rule], row[column]);
         self.words.iter().all(|columns| {
@@ -437,7 +437,7 @@ pub(super) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
-    /// Rows of so many columns.
+    /// Rows of `columns` columns.
     pub(super) fn new(words: &'a [u64], columns: usize) -> Rows<'a> {
         Rows { words, columns }
     }

@@ -43,9 +43,9 @@ const POSITION_AT: u32 = 32;
 
 /// Groups of a root's tables, one bit each.
 ///
-/// Of a rule or a run: the groups whose tables may hold a *conflicting* rule,
-/// one that overlaps it and has a better rank. Of a table: its own group alone,
-/// or none.
+/// For a rule or a run these are the groups whose tables may hold a
+/// *conflicting* rule, one that overlaps it and has a better rank. For a table
+/// it is its own group alone, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct ConflictMask(u8);

@@ -328,7 +328,7 @@ impl<const W: usize> Arena<W> {
         self.entries.capacity() * size_of::<Entry<W>>() + self.highs.capacity() * size_of::<u64>()
     }
 
-    /// Bytes that an arena holds for which so many rules were reserved.
+    /// Bytes that an arena holds after room for `rules` rules was reserved.
     pub(super) fn bytes_for(schema: &Schema, rules: usize) -> usize {
         let wide = match schema.high_words() {
             0 | 1 => 0,

@@ -16,7 +16,7 @@ use super::{EntryIndex, Renumbered, TupleSpace};
 pub(in crate::engine) trait Placement<const W: usize>:
     Sized + Send + Sync + 'static
 {
-    /// Reads the options, and makes the space that they ask for, without rules.
+    /// Reads the options, and makes the space that they describe, without rules.
     fn new(request: &BuildRequest<'_>) -> (TupleSpace<W>, Self);
 
     /// Puts a stored rule into a table, which it may have to make.
@@ -63,7 +63,7 @@ pub(in crate::engine) trait Placement<const W: usize>:
         let _ = (space, changes);
     }
 
-    /// The engine as one that can be fitted again.
+    /// The engine as one that can be re-optimised.
     fn reoptimise(engine: &TupleEngine<W, Self>) -> Option<&dyn Reoptimise> {
         let _ = engine;
         None

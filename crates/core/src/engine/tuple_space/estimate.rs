@@ -122,7 +122,7 @@ fn ones(mask: &[u64]) -> f64 {
 pub(in crate::engine) enum Placing {
     /// In a map from masks.
     ByMask,
-    /// By trying one table after the other.
+    /// One table is tried after the other.
     ByTrial {
         /// What choosing masks and moving rules costs while building, in
         /// nanoseconds a rule.

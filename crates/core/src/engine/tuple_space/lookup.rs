@@ -15,9 +15,9 @@
 //! ```text
 //! for (best, table) in order:
 //!     drop the keys whose winner the table cannot improve; stop when none left
-//!     1  hash every key, ask for its slot
-//!     2  read the slots; ask for the heads of chains with the right tag
-//!     3  compare one rule for each key that has one; ask for the next in its
+//!     1  hash every key, prefetch its slot
+//!     2  read the slots; prefetch the heads of chains with the right tag
+//!     3  compare one rule for each key that has one; prefetch the next in its
 //!        chain; again until no chain is left
 //! ```
 //! Steps 1 and 2 have no branch that depends on one key's data: whether a slot

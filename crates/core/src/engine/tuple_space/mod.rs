@@ -190,7 +190,7 @@ impl<const W: usize> TupleSpace<W> {
         Ok(())
     }
 
-    /// Bytes that a space for so many rules holds at least.
+    /// Bytes that a space for `rules` rules holds at least.
     pub(super) fn least_bytes(&self, rules: usize) -> usize {
         let ids = map_bytes::<RuleId, EntryIndex>(rules);
         self.arena.reserved_bytes(rules).saturating_add(ids)

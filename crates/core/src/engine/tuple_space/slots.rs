@@ -64,7 +64,7 @@ impl Slots {
         (position + 1) & (self.slots.len() - 1)
     }
 
-    /// Asks for the home slot's cache line.
+    /// Prefetches the home slot's cache line.
     #[inline]
     pub(super) fn prefetch(&self, tag: Tag) {
         prefetch_early(&self.slots[self.home(tag)]);
@@ -190,7 +190,7 @@ impl Slots {
         self.slots.capacity() * size_of::<Slot>()
     }
 
-    /// Bytes that an index of so many buckets holds.
+    /// Bytes that an index of `buckets` buckets holds.
     pub(super) fn bytes_for(buckets: usize) -> usize {
         let slots = (buckets * 8).div_ceil(5).next_power_of_two();
         slots.max(SMALLEST) * size_of::<Slot>()

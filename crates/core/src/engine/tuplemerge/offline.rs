@@ -58,7 +58,7 @@ impl<const W: usize> Outline<W> {
 /// The tables: the mask of each, and the positions of its rules among the
 /// outlines.
 pub(super) struct Selected<const W: usize> {
-    /// Of one table after the other.
+    /// The rules of one table after the other.
     rules: Vec<u32>,
     /// Masks, and where the rules of each end.
     tables: Vec<([u64; W], usize)>,
@@ -81,7 +81,7 @@ impl<const W: usize> Selected<W> {
 }
 
 /// Places stored rules, which are all that there are, in newly selected tables.
-/// When the observer asks to stop before they are selected, nothing has changed.
+/// When the observer cancels before they are selected, nothing has changed.
 /// Afterwards it is told of progress and cannot stop, unless rules were in no
 /// table before.
 pub(super) fn select_tables<const W: usize>(
@@ -299,7 +299,7 @@ impl Counters {
         (rules * 4).next_power_of_two().max(16)
     }
 
-    /// Bytes of the counters for so many rules.
+    /// Bytes of the counters for `rules` rules.
     fn bytes(rules: usize) -> usize {
         bytes_of::<(u32, u32)>(Counters::count(rules))
     }

@@ -138,8 +138,8 @@ impl Selection {
     }
 }
 
-/// The highest `count` of the bits that are set: of a prefix mask a shorter
-/// one, and of a mask with holes a part of it.
+/// The highest `count` of the bits that are set: for a prefix mask a shorter
+/// one, and for a mask with holes a part of it.
 pub(super) fn leading_bits(mask: u128, count: u32) -> u128 {
     let mut leading = mask;
     for _ in count..mask.count_ones() {

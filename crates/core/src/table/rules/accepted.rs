@@ -25,11 +25,11 @@ pub struct AcceptedRules {
     rules: usize,
     /// Where rules stand after everything accepted, unless as in the live side.
     pending: Standing,
-    /// Of the last check: rules there are afterwards.
+    /// The last check: the number of rules afterwards.
     rules_after: usize,
-    /// Of the last check: ids that one engine's transaction touches.
+    /// The last check: ids that one engine's transaction touches.
     touched: Standing,
-    /// Of the last check: what a policy's transaction means for each part.
+    /// The last check: what a policy's transaction means for each part.
     plan: Plan,
 }
 
@@ -75,7 +75,7 @@ impl AcceptedRules {
 
     /// Takes in the last changes of a log, those of one transaction. It says of
     /// each rule what becomes of it in all parts where it stands, so the live
-    /// side need not be asked.
+    /// side need not be read.
     fn record(&mut self, log: &RuleLog, from: usize) {
         for (id, part, stands) in log.standing(from) {
             let (bits, bit) = (self.pending.bits_mut(id), 1 << part.index());

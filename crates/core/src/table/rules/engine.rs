@@ -165,7 +165,7 @@ impl Table {
     ///
     /// # Errors
     /// [`BuildError`] when the engine takes no updates, does not serve the
-    /// schema, a limit is met or the observer asks to stop. The limit on bytes
+    /// schema, a limit is met or the observer cancels. The limit on bytes
     /// is for each of the two copies, cookies included.
     pub fn build(
         rules: &RuleSet,

@@ -34,7 +34,7 @@ impl RuleLog {
         entries.map(|entry| (entry.id(), entry.part, entry.stands()))
     }
 
-    /// By how much a policy's number of rules grows with some changes.
+    /// How many rules a policy gains by some changes.
     pub(super) fn growth(&self, changes: Range<usize>) -> isize {
         let entries = self.changes.entries()[changes].iter();
         entries.map(|entry| isize::from(entry.growth)).sum()
@@ -56,8 +56,8 @@ impl ChangeLog for RuleLog {
 }
 
 /// The most changes that an engine makes as one transaction of a replay. A large
-/// one is divided, so that a side needs memory for so many at most (56 KiB),
-/// which stays in the cache.
+/// one is divided, so that a side needs memory for at most this number of
+/// changes (56 KiB), which stays in the cache.
 const TOGETHER: usize = 1024;
 
 /// Replays changes on a side. Cleared and filled again, it allocates nothing.
@@ -68,9 +68,8 @@ pub(super) struct Replay {
 
 impl Replay {
     /// Makes one part's changes, of those in the range: engine and cookies are
-    /// changed together. Several transactions may become one: the
-    /// sides meet only where they are live, so what lies between is nobody's to
-    /// see.
+    /// changed together. Several transactions may become one: readers see a side
+    /// only while it is live, so no reader can see the versions in between.
     pub(super) fn run(
         &mut self,
         log: &RuleLog,

@@ -144,7 +144,7 @@ impl<R: RuleReplica> Writer<R> {
     /// of older versions.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop. Stopped in the
+    /// [`BuildError::Stopped`] when the observer cancels. Stopped in the
     /// second half, one side is reorganised and the other is not, which costs
     /// speed and nothing else.
     ///

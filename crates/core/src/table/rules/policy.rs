@@ -30,7 +30,7 @@ pub type PolicyWriter = Writer<PolicyReplica>;
 /// [`PolicyClassifier`], so lookups go to a [`Guard`](crate::Guard) directly.
 pub struct PolicyReplica {
     classifier: PolicyClassifier,
-    /// Of each part's rules.
+    /// The cookies of each part's rules.
     cookies: Box<[Cookies]>,
     /// The parts' schemas, to read while the parts change.
     schemas: Box<[Arc<Schema>]>,
@@ -62,8 +62,8 @@ impl PolicyReplica {
         self.action_of(part, winner.rule()?)
     }
 
-    /// The cookie of the rule that won a lookup, `None` for a miss. Of a rule
-    /// with several cookies, this is the one in the first part where it stands.
+    /// The cookie of the rule that won a lookup, `None` for a miss. If a
+    /// rule has several cookies, this is the one in the first part where it stands.
     #[must_use]
     pub fn cookie(&self, winner: Winner) -> Option<u64> {
         let id = winner.rule()?;
@@ -197,7 +197,7 @@ impl PolicyTable {
     ///
     /// # Errors
     /// [`BuildError`] when the engine takes no updates, does not serve the
-    /// schema, a limit is met or the observer asks to stop. The limit on bytes
+    /// schema, a limit is met or the observer cancels. The limit on bytes
     /// is for each part in each of the two copies, cookies included.
     pub fn build_policy(
         policy: &Policy,

@@ -82,7 +82,7 @@ impl<R: RuleReplica> Writer<R> {
 impl Writer<EngineReplica> {
     /// What lookups cost in the live side, against when its engine was fitted to
     /// its rules; `None` for engines that fit nothing. A fraction of a
-    /// millisecond's work: ask every thousand changes or so.
+    /// millisecond's work: call it every thousand changes or so.
     #[must_use]
     pub fn drift(&self) -> Option<Drift> {
         self.drift_in(PartId::FIRST)
@@ -90,7 +90,7 @@ impl Writer<EngineReplica> {
 
     /// Begins to arrange the rules as a plan says, on both sides, at the same
     /// place among the changes. Changes no answer and no version, and waits for
-    /// nobody; the work is done with later changes, some with each, and by
+    /// no reader; the work is done with later changes, some with each, and by
     /// [`maintain`](Self::maintain). A plan that comes while another is being
     /// installed waits until that is done, or until a newer one takes its place.
     ///
@@ -158,10 +158,10 @@ impl Reader<EngineReplica> {
     /// Computes a plan fitted to the current rules, on this thread: samples them,
     /// with a pin for every few hundred rules, then computes without a pin, for
     /// about as long as building the engine takes. `None` for engines that
-    /// cannot be fitted again. The writer [installs](Writer::install) the plan.
+    /// cannot be re-optimised. The writer [installs](Writer::install) the plan.
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
+    /// [`BuildError::Stopped`] when the observer cancels.
     pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<LookupPlan>, BuildError> {
         self.plan_in(PartId::FIRST, progress)
     }
@@ -182,7 +182,7 @@ impl Reader<PolicyReplica> {
     /// [`Reader::plan`].
     ///
     /// # Errors
-    /// [`BuildError::Stopped`] when the observer asks to stop.
+    /// [`BuildError::Stopped`] when the observer cancels.
     ///
     /// # Panics
     /// When there is no such part.

@@ -78,7 +78,7 @@ fn changes_wait_until_the_interval_is_over() {
     insert(&mut writer, 13).unwrap();
     assert_eq!((writer.pending(), writer.visible()), (0, Version(4)));
     assert!(writer.publish_if_due(), "nothing waits");
-    // After a quiet time nobody need wait.
+    // After a quiet time no change waits.
     clock.pass(&mut writer, INTERVAL * 5);
     insert(&mut writer, 14).unwrap();
     assert_eq!(writer.visible(), Version(5));
@@ -188,7 +188,7 @@ fn a_burst_is_worked_off_within_two_intervals() {
         assert_eq!(writer.visible(), burst);
         if idle {
             assert!(writer.publish_if_due());
-            assert_eq!(count(&told), left, "nobody waits for it");
+            assert_eq!(count(&told), left, "no reader waits for it");
             continue;
         }
         modify(&mut writer, 1);
@@ -312,7 +312,7 @@ fn maintaining_respects_the_interval() {
         assert_eq!(steps(&told), 64);
     }
     for round in 0..1000 {
-        assert!(writer.maintain(64), "nobody has seen it yet");
+        assert!(writer.maintain(64), "no reader has seen it yet");
         assert_eq!(steps(&told), if round == 0 { 52 } else { 0 });
     }
     clock.pass(&mut writer, INTERVAL);

@@ -6,8 +6,8 @@ use std::io::{self, Read};
 use super::*;
 use crate::limits::{MAX_BLOCK_KINDS, MAX_INTERFACES};
 
-/// A stream that hands out so many bytes at a time, and with every other call
-/// says that it was interrupted.
+/// A stream that hands out at most `size` bytes at a time, and with every other
+/// call says that it was interrupted.
 struct Drops<'a> {
     bytes: &'a [u8],
     size: usize,
@@ -138,7 +138,7 @@ fn endless(start: Vec<u8>) -> impl Read {
 #[test]
 fn a_claimed_length_is_no_allocation() {
     for order in ORDERS {
-        // A packet that is really there, but longer than what is asked for.
+        // A packet that is really there, but longer than what may be read.
         let mut old = order.pcap_header(MICROS, u32::MAX, 1);
         old.extend(order.pcap_record(1, 1, &vec![7; 300_000]));
         old.extend(order.pcap_record(1, 2, &udp4(2)));
@@ -172,7 +172,7 @@ fn a_claimed_length_is_no_allocation() {
             assert_eq!(whole.packets().len(), 1);
         }
     }
-    // Whoever asks for it gets it.
+    // With a larger `max_record` it is read.
     let order = Order::Little;
     let mut file = order.pcap_header(MICROS, 1 << 20, 1);
     file.extend(order.pcap_record(1, 1, &vec![7; 300_000]));

@@ -85,7 +85,7 @@ fn one_table_is_read_at_a_time() {
         let error = read_table(text, table, false).unwrap_err().to_string();
         assert!(error.starts_with("f:2:1: unsupported"), "{error}");
     }
-    // One table needs no asking for, whatever its number.
+    // If there is one table, it need not be named, whatever its number.
     assert_eq!(
         read_table("table=3,actions=drop", None, false)
             .unwrap()

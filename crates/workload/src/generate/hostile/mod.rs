@@ -10,7 +10,7 @@
 //! |---|---|
 //! | [`Hostile::Overlapping`] | that few rules match a header: all match one and the same |
 //! | [`Hostile::Ranges`] | exact bits: nothing but port ranges over the middle |
-//! | [`Hostile::Wildcards`] | fields that most rules ask about: all 31 choices of fields |
+//! | [`Hostile::Wildcards`] | fields that most rules test: all 31 choices of fields |
 //! | [`Hostile::NestedPrefixes`] | prefixes of few lengths: chains of all 33, both addresses |
 //! | [`Hostile::Alike`] | rules that differ: in one range, or in priority alone |
 //! | [`Hostile::OneBucket`] | bits worth hashing: rules agree wherever they are exact |
@@ -36,8 +36,8 @@ pub enum Hostile {
     Overlapping,
     /// Port ranges whose ends share no leading bit; everything else is open.
     Ranges,
-    /// Each rule asks for exact values of some fields and leaves the others
-    /// open; all 31 choices of fields in turn.
+    /// Each rule tests some fields for exact values and leaves the others open;
+    /// all 31 choices of fields in turn.
     Wildcards,
     /// Prefixes of every length, 0 to 32, along common paths, of source and
     /// destination.

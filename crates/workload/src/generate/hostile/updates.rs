@@ -115,7 +115,7 @@ impl HostileUpdates {
     /// The list with that many rules at its largest; the same on every machine.
     ///
     /// # Errors
-    /// [`GenerateError::Stopped`] when the observer asks to stop.
+    /// [`GenerateError::Stopped`] when the observer cancels.
     pub fn list(
         self,
         rules: usize,

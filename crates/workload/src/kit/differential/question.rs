@@ -1,4 +1,4 @@
-//! What a classifier is asked, and what can be wrong with its answer.
+//! What is called on a classifier, and what can be wrong with its answer.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::kit::oracle::{Oracle, OwnedChange, transaction};
 use crate::kit::random::{Dice, SeededDice};
 use crate::kit::{Subject, guarded, text};
 
-/// One thing that a classifier is asked or told.
+/// One query or change of a classifier.
 #[derive(Clone, Debug)]
 pub enum Question {
     /// To be built.
@@ -108,11 +108,11 @@ impl Question {
         }
     }
 
-    /// Asks a classifier over the oracle's rules, and holds the answer against
+    /// Queries a classifier over the oracle's rules, and compares the answer with
     /// the oracle's. [`Build`](Question::Build), [`Apply`](Question::Apply),
     /// [`Rebuild`](Question::Rebuild), [`Reoptimise`](Question::Reoptimise) and
     /// [`Chain`](Question::Chain) need more than a built classifier; nothing is
-    /// asked then.
+    /// queried then.
     ///
     /// # Errors
     /// [`Finding`] says what is wrong with the answer.
@@ -420,7 +420,7 @@ pub(super) fn reoptimise(classifier: &mut dyn Classifier, steps: usize) -> Resul
     }
 }
 
-/// Asks a classifier and holds the answer against the oracle's.
+/// Queries a classifier and compares the answer with the oracle's.
 pub(super) fn ask(
     question: &Question,
     expected: &[Winner],

@@ -22,8 +22,8 @@ pub enum Action {
     Apply(Vec<OwnedChange>),
     /// A reorganisation.
     Rebuild,
-    /// To re-optimise, and so many steps of adopting what was learned; the
-    /// others come with later transactions.
+    /// To re-optimise, with the number of steps of installing the plan that are
+    /// done at once; the others come with later transactions.
     Reoptimise(usize),
 }
 

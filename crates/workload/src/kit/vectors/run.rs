@@ -303,7 +303,7 @@ fn run_oracle(case: &Case) -> Result<(), Wrong> {
 
 fn check_matches(case: &Case, oracle: &Oracle, probes: &[Probe]) -> Result<(), String> {
     let keys = keys_of(case, probes);
-    // The packed rules are asked as well: they are what engines are built from.
+    // The packed rules are scanned as well: engines are built from them.
     let rules = oracle.to_rule_set();
     for (key, probe) in keys.as_slice().iter().zip(probes) {
         let expected = &probe.matches;

@@ -23,7 +23,7 @@ fn upper() -> impl Strategy<Value = Upper> {
 }
 
 fn extensions() -> impl Strategy<Value = Vec<Extension>> {
-    // In the order that RFC 8200 asks for, each at most once.
+    // In the order that RFC 8200 recommends, each at most once.
     (
         prop::option::of(0..4_u8),
         prop::option::of(0..4_u8),

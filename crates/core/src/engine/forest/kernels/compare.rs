@@ -16,8 +16,8 @@
 //! ```
 //! A lane that is no range has `high` all ones, and a value without bits outside
 //! of the mask, which a matching key is never below, so lanes need no selection
-//! (whoever fills the columns sees to that: `rows.rs`). The first rule
-//! without a difference is the best that matches.
+//! (`rows.rs`, which fills the columns, sees to that). The first rule without a
+//! difference is the best that matches.
 //!
 //! The tricks: (1) loads are masked, so a run of three costs what a run of
 //! eight does, and runs need no padding; (2) no branch depends on whether a key
@@ -126,7 +126,7 @@ impl RunColumns {
         self.bounds >> word & 1 == 0
     }
 
-    /// The columns that are compared, of so many key words; the rank included.
+    /// How many columns are compared for keys of `words` words, the rank included.
     fn compared(self, words: usize) -> usize {
         let words = 0..words;
         let columns =
@@ -159,7 +159,7 @@ impl RunColumns {
 
 /// Improves the winners of keys by the best matching rules of their runs. With
 /// `ODD`, `accept` has the last word on a rule (run, its length, rule, key);
-/// without, it accepts everything and need not be asked.
+/// without, it accepts everything and is not called.
 ///
 /// # Panics
 /// When a hit's key or run does not exist.

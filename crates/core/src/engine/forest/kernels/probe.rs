@@ -1,7 +1,7 @@
 //! Probing one table for many keys: hash, read slots, keep those worth a look.
 //!
 //! # Idea
-//! Of the keys that are still [active](super::active):
+//! For the keys that are still [active](super::active):
 //! ```text
 //! for eight keys at a time:
 //!     hash   = Σ (key[w] & mask[w]) × secret[w]
@@ -48,7 +48,7 @@ pub(crate) struct Found {
     pub(crate) long: HitList,
     /// Nested tables, if the table may have any.
     pub(crate) nested: HitList,
-    /// Of each active key, its place.
+    /// The place of each active key.
     places: Box<Aligned<[u64; BATCH]>>,
 }
 

@@ -40,8 +40,8 @@ impl Budget {
         self.allowance
     }
 
-    /// An update splits a run: what follows may read so many words, none while
-    /// there is debt.
+    /// An update splits a run: what follows may read `ALLOWANCE` words, or none
+    /// while there is debt.
     pub(crate) fn begin_split(&mut self) {
         self.allowance = Some(if self.is_in_debt() { 0 } else { ALLOWANCE });
     }
@@ -51,7 +51,7 @@ impl Budget {
         self.allowance = None;
     }
 
-    /// So many words were read, and masks were found or not.
+    /// `words` words were read, and masks were found or not.
     pub(crate) fn spend(&mut self, words: usize, found: bool) {
         if let Some(left) = &mut self.allowance {
             *left = left.saturating_sub(words);

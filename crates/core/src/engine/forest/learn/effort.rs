@@ -49,7 +49,7 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// For so many rules of keys of so many words.
+    /// The effort for `rules` rules whose keys have `width` words.
     pub(crate) fn of(level: Level, rules: usize, width: usize) -> Effort {
         let root = Effort {
             starts: 3,

@@ -19,11 +19,11 @@
 //! # Cost
 //! Steps are judged on a sample, of a size that bounds the work of a step. A
 //! step is bits of one field, so judging it looks at one or two words of each
-//! rule, whatever the width of the key. Of more than [`STEPS`] steps only those
-//! are judged that promise most, by the number of rules in which their bits are
-//! exact; and all masks of a plan together may take [`Work::total`] judgements.
-//! So the work is bounded for every schema, and grows with the key width only
-//! by one pass over the words of the sample for each mask.
+//! rule, whatever the width of the key. If there are more than [`STEPS`] steps,
+//! only the most promising are judged, by the number of rules in which their
+//! bits are exact; and all masks of a plan together may take [`Work::total`]
+//! judgements. So the work is bounded for every schema, and grows with the key
+//! width only by one pass over the words of the sample for each mask.
 //!
 //! Counting is by hashing into an array; the pairs that meet there by chance are
 //! subtracted, since a sample of one rule in hundreds multiplies them by that.

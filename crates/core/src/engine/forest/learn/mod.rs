@@ -3,7 +3,7 @@
 //! # Idea
 //! A mask serves the rules in which all of its bits are exact. A *plan* is a
 //! list of masks; a rule goes to the first that serves it, and the rules that
-//! none serves are scanned. Of two plans the better one is that with the
+//! none serves are scanned. The better of two plans is the one with the
 //! cheaper lookups, so that is what is minimised:
 //! ```text
 //! sample the rules, make headers that hit them                     cost/

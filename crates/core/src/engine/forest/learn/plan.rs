@@ -1,4 +1,4 @@
-//! What learning comes to: the masks of a chain of tables.
+//! The result of learning: the masks of a chain of tables.
 
 use super::cost::Cost;
 

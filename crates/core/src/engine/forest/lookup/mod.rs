@@ -44,8 +44,8 @@ pub(super) struct LookupConfig {
 }
 
 impl LookupConfig {
-    /// Whether to prefetch runs among so many words: those that fit a cache near
-    /// the core are there in time.
+    /// Whether to prefetch runs out of these words. Where there are at most
+    /// `NEAR`, they fit a cache near the core and arrive in time anyway.
     fn prefetches_runs(self, words: &[u64]) -> bool {
         self.prefetch && words.len() > NEAR
     }

@@ -7,7 +7,7 @@
 //! the time.
 //!
 //! A masked lookup wants the mask of every table that it probes: every key with
-//! the same bits there finds the same slots. Of every rule that it compares it
+//! the same bits there finds the same slots. For every rule that it compares it
 //! wants the bits that [`crate::unwildcard`] names. It allocates nothing.
 
 use super::Lookup;

@@ -114,7 +114,7 @@ impl<const W: usize> Adoption<W> {
         }
     }
 
-    /// Begins to adopt a plan where there are so many rules now, or keeps it for
+    /// Begins to adopt a plan, with `rules` rules at present, or keeps it for
     /// later.
     pub(crate) fn begin(&mut self, plan: Arc<RootPlan<W>>, rules: usize) {
         if self.task.is_some() {
@@ -153,7 +153,7 @@ impl<const W: usize> Adoption<W> {
         }
     }
 
-    /// Does so many steps, or as many as there are.
+    /// Does `steps` steps, or as many as are left.
     pub(crate) fn run(&mut self, parts: &mut Parts<'_, W>, steps: usize) {
         let mut left = steps;
         while left > 0

@@ -39,7 +39,7 @@ pub(super) struct Tally {
     count: u32,
 }
 
-/// What lookups cost when the root's masks were learned last.
+/// What lookups cost at the last optimisation of the root.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Baseline {
     /// The number of rules then.

@@ -4,7 +4,7 @@
 //! the forest *drifts*. The root is then optimised again from a snapshot of the
 //! rules, on a thread that the caller provides, and the plan is adopted in place:
 //! ```text
-//! drift      what lookups cost now, counted, and when masks were learned last
+//! drift      what lookups cost now, counted, and at the last optimisation
 //! snapshot   outlines of up to 262,144 rules; learns a plan from them
 //! plan       masks and sizes of the root's tables
 //! adopt      new tables beside the old ones; rules move, a few with each update

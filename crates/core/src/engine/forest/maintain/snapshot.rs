@@ -43,7 +43,7 @@ pub(crate) struct Snapshot<const W: usize> {
     learner: Learner<W>,
     secrets: [u64; W],
     outlines: Vec<Outline<W>>,
-    /// One rule of so many is copied.
+    /// One rule in `stride` is copied.
     stride: usize,
     /// Rules seen.
     rules: usize,

@@ -33,7 +33,7 @@ pub(super) struct Array {
     next: Vec<u64>,
     /// The smaller array that was, going bit by bit.
     old: Vec<u64>,
-    /// Whether to ask for huge pages.
+    /// Whether to request huge pages.
     huge: bool,
     /// Words appended since the last [`tidy`](Array::tidy).
     appended: usize,
@@ -64,7 +64,7 @@ impl Array {
         self.words.len()
     }
 
-    /// Makes room for so many words more, and for growing without a pause.
+    /// Makes room for `words` more words, and for growing without a pause.
     pub(super) fn reserve(&mut self, words: usize) {
         self.words.reserve_exact(words + Array::spare(words));
         if self.huge {
@@ -107,7 +107,7 @@ impl Array {
         }
     }
 
-    /// Appends zeros until there are so many words.
+    /// Appends zeros until there are `words` words.
     pub(super) fn extend_to(&mut self, words: usize) {
         if words > self.words.capacity() {
             // Not before the room ahead is used up: while it is small, or at

@@ -33,7 +33,7 @@ impl FreeLists {
         }
     }
 
-    /// A block that has so many units, if there is one.
+    /// A block that has at least `units` units, if there is one.
     #[inline]
     pub(super) fn find(&self, units: usize) -> Option<u32> {
         let from = list_for(units);
@@ -46,7 +46,7 @@ impl FreeLists {
         Some(self.first[word * 64 + bits.trailing_zeros() as usize])
     }
 
-    /// Makes a block of so many units the first of its list; returns the block
+    /// Makes a block of `units` units the first of its list; returns the block
     /// that was first, or [`NONE`].
     #[inline]
     pub(super) fn push(&mut self, units: usize, block: u32) -> u32 {
@@ -55,7 +55,7 @@ impl FreeLists {
         std::mem::replace(&mut self.first[list], block)
     }
 
-    /// Takes the first block of so many units out of its list; `next` is first
+    /// Takes the first block of `units` units out of its list; `next` is first
     /// then.
     #[inline]
     pub(super) fn pop(&mut self, units: usize, next: u32) {
@@ -81,7 +81,7 @@ fn list_of(units: usize) -> usize {
     EXACT + 1 + (power - 6) * FINE + fine
 }
 
-/// The first list all of whose blocks have so many units.
+/// The first list all of whose blocks have at least `units` units.
 fn list_for(units: usize) -> usize {
     if units <= EXACT {
         return units;

@@ -2,12 +2,12 @@
 //!
 //! # Idea
 //! A run has no mask for a word of [bounds](crate::engine::forest::rows::RowShape),
-//! only the smallest and the largest value of each field there. That is all of a
-//! range or a prefix. Of a value under a non-contiguous mask (`0x10/0x11`) it is
-//! the range that contains it. Such rules are rare, so runs stay as they are:
-//! tables and runs take the rule for its range, and the rule's mask is kept here,
-//! by id. A run may then find a rule that does not match, never miss one that
-//! does; the mask has the last word.
+//! only the smallest and the largest value of each field there. That says all
+//! about a range or a prefix. For a value under a non-contiguous mask
+//! (`0x10/0x11`) it is the range that contains it. Such rules are rare, so runs
+//! stay as they are: tables and runs take the rule for its range, and the rule's
+//! mask is kept here, by id. A run may then find a rule that does not match,
+//! never miss one that does; the mask has the last word.
 //!
 //! # Cost
 //! Nothing as long as no rule needs it. As soon as one does, each rule that a run

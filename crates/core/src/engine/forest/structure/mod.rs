@@ -148,7 +148,7 @@ impl<const W: usize> Structure<W> {
         self.runs.set_limit(other.runs.limit());
     }
 
-    /// Lets runs take no more than so many words.
+    /// Lets runs take at most `limit` words.
     #[cfg(test)]
     pub(super) fn limit_words(&mut self, limit: u32) {
         self.runs.set_limit(limit);

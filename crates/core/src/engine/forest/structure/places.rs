@@ -14,7 +14,7 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Of a rule that is to be placed next.
+    /// The entry of a rule that is to be placed next.
     pub(super) fn unplaced(action: ActionId) -> Known {
         Known {
             place: Place::ROOT,

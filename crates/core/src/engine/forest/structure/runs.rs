@@ -93,7 +93,7 @@ impl Runs {
         }
     }
 
-    /// Limits the array to so many words, or to as many as another's.
+    /// Limits the array to `limit` words.
     pub(super) fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
     }
@@ -126,7 +126,7 @@ impl Runs {
         self.array.reserve(rules * self.columns);
     }
 
-    /// Words that [`reserve`](Self::reserve) asks for: for the rules, and to
+    /// Words that [`reserve`](Self::reserve) requests: for the rules, and to
     /// spare.
     pub(super) fn reserved(&self, rules: usize) -> (usize, usize) {
         let words = rules.saturating_mul(self.columns);
@@ -155,7 +155,7 @@ impl Runs {
         self.array.bytes() + self.index_bytes()
     }
 
-    /// Bytes held for so many rules of so many columns, right after a build.
+    /// Bytes held for `rules` rules of `columns` columns, right after a build.
     pub(super) fn bytes_for(columns: usize, rules: usize) -> usize {
         let bits = 3 * grown(rules.div_ceil(64)) * size_of::<u64>();
         rules * columns * size_of::<u64>() + bits + FreeLists::new().bytes()

@@ -20,13 +20,13 @@ impl<const W: usize> Structure<W> {
         RowShape::new(schema).columns()
     }
 
-    /// Bytes of so many rules, whose ids are in so many groups, without tables.
+    /// Bytes of `rules` rules whose ids are in `id_groups` groups, without tables.
     pub(crate) fn rule_bytes_for(schema: &Arc<Schema>, rules: usize, id_groups: usize) -> usize {
         let columns = Structure::<W>::columns_for(schema);
         Runs::bytes_for(columns, rules) + Places::bytes_for(rules, id_groups)
     }
 
-    /// Bytes of so many tables that have so many slots together.
+    /// Bytes of `tables` tables that have `slots` slots together.
     pub(crate) fn table_bytes_for(tables: usize, slots: usize) -> usize {
         Tables::<W>::bytes_for(tables) + slots * size_of::<u64>()
     }

@@ -19,7 +19,7 @@ use crate::simd::prefetch;
 pub(crate) enum Role {
     /// It is there as long as it has rules.
     Settled,
-    /// Of the plan that is being adopted: it stays while it is still empty.
+    /// It belongs to the plan that is being adopted, and stays even while empty.
     Incoming,
     /// Older than the plan: accepts no rule, its rules are being moved out.
     Draining,
@@ -128,8 +128,8 @@ impl<const W: usize> Table<W> {
         Table { role, ..self }
     }
 
-    /// The same table for so many rules, the best of that rank, whose buckets
-    /// are filled next.
+    /// The same table for `rules` rules, the best of which has the rank `best`.
+    /// Its buckets are filled next.
     pub(crate) fn for_rules(self, rules: usize, best: u64) -> Table<W> {
         Table {
             rules,
@@ -375,8 +375,8 @@ impl<const W: usize> Table<W> {
         words.iter().copied().map(Slot::from_word)
     }
 
-    /// So many slots, the best rank in which is `best`, have been looked at.
-    /// Returns the corrected bound when these were the last.
+    /// The next `most` slots have been looked at; `best` is the best rank in
+    /// them. Returns the corrected bound when these were the last.
     pub(super) fn has_scanned(&mut self, most: usize, best: u64) -> Option<u64> {
         let to = self.slots.len().min(self.scanned + most);
         let before = if self.scanned == 0 {
@@ -413,7 +413,7 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// Asks for huge pages for the slots that there are.
+    /// Requests huge pages for the slots that there are.
     pub(super) fn ask_for_huge_pages(&self) {
         ask_for_huge_pages(&self.slots, self.slots.len());
     }

@@ -113,7 +113,7 @@ impl<const W: usize> Tables<W> {
 }
 
 impl<const W: usize> Tables<W> {
-    /// Bytes of an array that grew to so many tables.
+    /// Bytes of an array that grew to `tables` tables.
     pub(super) fn bytes_for(tables: usize) -> usize {
         let room = match tables {
             0 => 0,

@@ -13,7 +13,7 @@ use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::transaction::Transaction;
 
-/// A forest that can address so many words of IPv4 rules.
+/// A forest that can address `limit` words of IPv4 rules.
 fn forest(limit: u32) -> Forest<2> {
     let mut forest = super::forest(128, 5);
     forest.limit_words(limit);
@@ -217,7 +217,7 @@ fn a_forest_stays_right_around_its_bound() {
     assert_eq!((engine.stats().rules, engine.capacity()), (count, capacity));
 }
 
-/// A live table asks its engine for the bound, and counts what is not visible
+/// A live table takes the bound from its engine, and counts what is not visible
 /// yet.
 #[test]
 fn a_live_table_over_a_full_forest_refuses_rules() {

@@ -21,7 +21,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// For so many keys.
+    /// Counters for `keys` keys.
     pub(super) fn new(keys: usize) -> Counters {
         Counters {
             counters: vec![Counter::default(); Counters::count(keys)],
@@ -33,7 +33,7 @@ impl Counters {
         (2 * keys).next_power_of_two().max(16)
     }
 
-    /// Bytes of counters for so many keys.
+    /// Bytes of counters for `keys` keys.
     pub(super) fn bytes(keys: usize) -> usize {
         bytes_of::<Counter>(Counters::count(keys))
     }

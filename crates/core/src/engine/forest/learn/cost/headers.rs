@@ -1,8 +1,8 @@
 //! The headers: what traffic is expected, and which rule each header hits.
 //!
-//! Headers are taken to hit all rules alike: one header for every so many rules,
-//! by weight. A header is its rule's value; where the rule is wild, half of the
-//! headers have random bits, and the others all zeros or all ones, because
+//! Headers are taken to hit all rules alike: they are spread evenly over the
+//! rules, by weight. A header is its rule's value; where the rule is wild, half
+//! of the headers have random bits, and the others all zeros or all ones, because
 //! addresses in use crowd at the ends of prefixes. The winner is the best sampled
 //! rule that matches the header, often its own. Rules that are not in the sample
 //! are not seen: winners are a little worse than they will be.
@@ -22,14 +22,14 @@ pub(crate) struct Header<const W: usize> {
     /// The rank and the kind of its winner.
     pub(super) rank: u64,
     pub(super) kind: u32,
-    /// That of the winner.
+    /// The winner's weight.
     pub(super) weight: f32,
 }
 
 /// Headers that hit a sample.
 #[derive(Clone, Debug)]
 pub(crate) struct Headers<const W: usize> {
-    /// By the ranks of their winners, the best first.
+    /// In order of the ranks of their winners, the best first.
     pub(super) headers: Vec<Header<W>>,
     /// About how many words were read to make them.
     pub(super) words: usize,

@@ -46,8 +46,8 @@ impl Prices {
     /// counted (Zen 4, November 2026; measured as `docs/forest.md` says), and
     /// rounded: between groups of sets they differ by half.
     pub(crate) fn of(level: Level, rules: usize, most: usize) -> Prices {
-        // By where the rules are: in a cache near the core, in a far one, in
-        // memory.
+        // The prices depend on where the rules are: in a cache near the core, in
+        // a far one, in memory.
         let (line, nested) = match rules {
             0..=10_000 => (0.8, 90.0),
             10_001..=100_000 => (0.9, 110.0),
@@ -66,7 +66,7 @@ impl Prices {
         }
     }
 
-    /// Probing a table of so many slots.
+    /// The price of probing a table of `slots` slots.
     pub(super) fn probe(&self, slots: f64) -> f64 {
         let far = if slots <= 4096.0 {
             1.0 // 32 KiB
@@ -80,8 +80,8 @@ impl Prices {
         self.least_probe * far
     }
 
-    /// Comparing with a run of so many rules, or going to nested tables if they
-    /// are too many.
+    /// The price of comparing with a run of `rules` rules, or of going to nested
+    /// tables if there are too many for a run.
     pub(super) fn run(&self, rules: f64) -> f64 {
         if rules <= self.most {
             let wide = ((rules - SHORT as f64) / SHORT as f64).clamp(0.0, 1.0);

@@ -46,7 +46,7 @@ pub(crate) struct Drawn<const W: usize> {
 /// Some of the rules that are learned on.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample<const W: usize> {
-    /// By rank, the best first.
+    /// In order of rank, the best first.
     pub(crate) rules: Vec<Drawn<W>>,
     pub(crate) kinds: Vec<Kind<W>>,
     /// All rules.
@@ -187,7 +187,7 @@ impl Rate {
 }
 
 /// The largest number that, taken from each of the sizes or the whole size where
-/// it is less, comes to no more than `most` in all. The smallest size comes first.
+/// it is less, makes at most `most` in all. The smallest size comes first.
 fn from_each(sizes: Vec<usize>, most: usize) -> usize {
     let mut left = most;
     let count = sizes.len();

@@ -147,7 +147,7 @@ fn a_full_array_has_room_for_every_change() {
             let number = splitmix(&mut state) % bound as u64;
             usize::try_from(number).unwrap()
         };
-        // By number, each run's place; its rules' ranks have the number in the
+        // The place of each run, by number; its rules' ranks have the number in the
         // upper bits.
         let mut model: Vec<Option<Run>> = vec![None; capacity.div_ceil(longest) * 2];
         let (mut rules, mut fresh, mut compacted, mut full) = (0, 0, 0, 0);
