@@ -131,7 +131,19 @@ struct Packed {
 impl Packed {
     /// The key of a header, if it has one of this schema whose values fit.
     fn new(header: &(impl PacketHeader + ?Sized), schema: &Schema) -> Option<Packed> {
-        let mut values = [0; MAX_FIELDS];
+        // Most schemas have few fields, and clearing room for all takes time.
+        match schema.fields().len() {
+            0..=16 => Packed::with_room::<16>(header, schema),
+            _ => Packed::with_room::<MAX_FIELDS>(header, schema),
+        }
+    }
+
+    /// The same for schemas of up to `FIELDS` fields.
+    fn with_room<const FIELDS: usize>(
+        header: &(impl PacketHeader + ?Sized),
+        schema: &Schema,
+    ) -> Option<Packed> {
+        let mut values = [0; FIELDS];
         let values = &mut values[..schema.fields().len()];
         let has_values = header.values(schema, values);
         let mut fields = schema.fields().iter().zip(&*values);

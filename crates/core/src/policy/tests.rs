@@ -362,6 +362,60 @@ mod by_name {
         }
     }
 
+    /// A header with the value of each field's number and one that is set.
+    struct Numbered {
+        fields: usize,
+        set: (usize, u128),
+    }
+
+    impl PacketHeader for Numbered {
+        fn values(&self, schema: &Schema, values: &mut [u128]) -> bool {
+            for (index, value) in values.iter_mut().enumerate() {
+                *value = index as u128;
+            }
+            values[self.set.0] = self.set.1;
+            schema.fields().len() == self.fields
+        }
+    }
+
+    /// Headers of schemas with few fields and with as many as there may be: each
+    /// field's value counts, and a value that does not fit is refused.
+    #[test]
+    fn headers_of_any_number_of_fields_are_classified() {
+        for fields in [1, 2, 15, 16, 17, 33, 64] {
+            let field = |index| Field::new(&format!("f{index}"), 8, MatchKind::Exact);
+            let schema = Schema::new("many", (0..fields).map(field).collect()).unwrap();
+            let mut policy = Policy::single(&schema);
+            for id in 0..fields {
+                let mut matches = vec![FieldMatch::Any; fields];
+                matches[id] = FieldMatch::Exact(200);
+                let parts = [(PartId::FIRST, &matches[..])];
+                let id = RuleId::from_index(id);
+                policy.add(id, Priority(1), ActionId(0), &parts).unwrap();
+            }
+            let classifier = EngineSpec::parse("forest")
+                .unwrap()
+                .builder()
+                .policy(&policy)
+                .unwrap();
+            let mut scratch = Scratch::new();
+            for index in 0..fields {
+                let mut look = |fields, value| {
+                    let header = Numbered {
+                        fields,
+                        set: (index, value),
+                    };
+                    classifier.classify_header(&header, &mut scratch)
+                };
+                let winner = look(fields, 200).unwrap().winner;
+                assert_eq!(winner.rule(), Some(RuleId::from_index(index)));
+                assert!(look(fields, 255).unwrap().winner.is_miss());
+                assert_eq!(look(fields, 256), None, "it does not fit");
+                assert_eq!(look(fields + 1, 200), None, "no header of this schema");
+            }
+        }
+    }
+
     /// A five-tuple has values for schemas of its fields in any order, and for
     /// no others.
     #[test]
