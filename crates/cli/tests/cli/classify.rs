@@ -259,7 +259,7 @@ fn top_and_all_choose_what_is_listed() {
 }
 
 #[test]
-fn whoever_reads_only_the_first_lines_is_not_shouted_at() {
+fn output_that_is_read_in_part_is_no_error() {
     let mut child = program()
         .args(["classify", "--all"])
         .stdout(std::process::Stdio::piped())

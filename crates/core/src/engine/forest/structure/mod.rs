@@ -58,6 +58,7 @@ use crate::monitor::Monitor;
 use crate::rule::{ActionId, RuleId};
 use crate::schema::Schema;
 use crate::seed::splitmix;
+use crate::simd::prefetch;
 
 mod array;
 mod bits;
@@ -250,12 +251,16 @@ impl<const W: usize> Structure<W> {
     }
 
     /// Whether a rule has that id. An update that is checked like this comes
-    /// next, so its slot is prefetched.
+    /// next, so its run is prefetched.
     pub(super) fn contains(&self, id: RuleId) -> bool {
         let Some(Known { place, .. }) = self.places.get(id) else {
             return false;
         };
-        self.tables[place.table.index()].prefetch(place.slot);
+        // The slot comes from memory while the program goes on to the update; the
+        // run is prefetched when it is there.
+        if let Bucket::Run(run) = self.slot(place).bucket() {
+            prefetch(&self.ranks(run)[0]);
+        }
         true
     }
 

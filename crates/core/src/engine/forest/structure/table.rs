@@ -210,13 +210,7 @@ impl<const W: usize> Table<W> {
     /// Prefetches the slot of a hash.
     #[inline]
     pub(crate) fn prefetch_slot(&self, hash: u64) {
-        self.prefetch(self.slot_of(hash));
-    }
-
-    /// The same for a slot.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, slot: u32) {
-        prefetch(&self.slots[slot as usize]);
+        prefetch(&self.slots[self.slot_of(hash) as usize]);
     }
 
     /// What the table may have for a key.
