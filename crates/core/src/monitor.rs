@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_come_after_so_many_steps_of_any_kind() {
+    fn reports_come_after_a_number_of_steps_of_any_kind() {
         let (mut notes, mut memory) = (Notes::default(), Memory::unlimited());
         let mut monitor = Monitor::new(&mut notes, &mut memory);
         let steps = Monitor::STEPS;

@@ -140,6 +140,8 @@ fn words_are_those_of_the_field() {
             continue;
         }
         let text = fs::read_to_string(file).unwrap().to_lowercase();
+        // Words of names too.
+        let text = text.replace('_', " ");
         for (line, number) in text.lines().zip(1..) {
             let wrong = WORDS.iter().filter(|(word, _)| line.contains(word));
             for (word, say) in wrong {

@@ -363,7 +363,7 @@ fn the_real_rte_acl_answers_as_we_do() {
 }
 
 #[test]
-fn learning_again_makes_lookups_as_fast_as_rebuilding() {
+fn reoptimisation_makes_lookups_as_fast_as_rebuilding() {
     let arguments = "bench --reoptimise --profiles acl1 --sizes 4k --quick -e tss,forest";
     let report = run(&format!("{arguments} --format json")).exits(0).json();
     // Only one of the two learns.

@@ -71,7 +71,7 @@ fn profiles_come_from_files_as_well() {
 }
 
 #[test]
-fn bad_wishes_are_refused() {
+fn bad_settings_are_refused() {
     run("generate")
         .exits(2)
         .complains("nothing to generate from");

@@ -28,7 +28,7 @@ pub(super) fn make(
     }
     let parts = open_parts(maker.policy)?;
     let mut scratch = Scratch::new();
-    let mut in_vain = 0;
+    let mut hits_in_a_row = 0;
     while maker.made.trace.len() < headers {
         // Only as many candidates as headers are missing: nearly all of them
         // miss in most sets.
@@ -57,16 +57,16 @@ pub(super) fn make(
             if winner.is_miss() {
                 maker.made.trace.push_key(part, key);
                 steps.advance(1)?;
-                in_vain = 0;
+                hits_in_a_row = 0;
             } else {
-                in_vain += 1;
+                hits_in_a_row += 1;
             }
         }
-        if in_vain >= tries {
+        if hits_in_a_row >= tries {
             return Err(TrafficError::RareMisses {
                 found: maker.made.trace.len(),
                 wanted: headers,
-                tries: in_vain,
+                tries: hits_in_a_row,
             });
         }
     }

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wishes_are_read() {
+    fn pinnings_are_read() {
         let pair = CpuPair {
             reader: 3,
             writer: 1,

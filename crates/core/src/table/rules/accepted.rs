@@ -163,8 +163,8 @@ impl Accepted<PolicyReplica> for AcceptedRules {
         // No part has more rules than all together, so where all fit into the
         // part with the least room, each part has room for its own.
         let engines = live.part_ids().map(|part| live.engine(part));
-        let rooms = engines.map(|engine| (engine.capacity(), engine.engine()));
-        let (capacity, engine) = rooms.min().expect("a policy has a part");
+        let capacities = engines.map(|engine| (engine.capacity(), engine.engine()));
+        let (capacity, engine) = capacities.min().expect("a policy has a part");
         let (limits, pending) = (&self.limits, &self.pending);
         let planned = self.plan.make(
             transaction,

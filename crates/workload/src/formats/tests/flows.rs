@@ -111,7 +111,7 @@ fn masks_of_any_bits_stand_on_ports_and_addresses() {
 }
 
 #[test]
-fn what_flows_say_in_vain_is_noted() {
+fn what_flows_say_without_effect_is_noted() {
     let text = "cookie=0x0,table=1,idle_timeout=0,actions=drop\n\
         cookie=0x10,table=1,idle_timeout=60,ip,nw_tos=7,actions=output:1,resubmit(,2)\n\
         table=1,send_flow_rem,actions=goto_table:3\n\
