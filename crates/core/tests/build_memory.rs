@@ -195,12 +195,13 @@ fn a_build_that_would_hold_too_much_ends_early() {
 }
 
 /// Stops a build at the report of a number; notes the most steps of a stage that
-/// were done between two reports.
+/// were done between two reports, and the first and the last report of each stage.
 struct StopAt {
     left: usize,
     reports: usize,
     last: (&'static str, usize),
     longest: usize,
+    stages: Vec<(&'static str, [usize; 2])>,
 }
 
 impl StopAt {
@@ -210,7 +211,18 @@ impl StopAt {
             reports: 0,
             last: ("", 0),
             longest: 0,
+            stages: Vec::new(),
         }
+    }
+
+    /// Reports to stop at: the first and the last of each stage, and some between.
+    fn stops(&self) -> Vec<usize> {
+        let ends = self.stages.iter().flat_map(|(_, ends)| *ends);
+        let between = (0..self.reports).step_by((self.reports / 4).max(1));
+        let mut stops: Vec<usize> = ends.chain(between).collect();
+        stops.sort_unstable();
+        stops.dedup();
+        stops
     }
 }
 
@@ -220,6 +232,10 @@ impl Progress for StopAt {
         // Rules are selected by the table; what that takes is reported meanwhile.
         if self.last.0 == stage && done >= self.last.1 && stage != "selecting tables" {
             self.longest = self.longest.max(done - self.last.1);
+        }
+        match self.stages.iter_mut().find(|(name, _)| *name == stage) {
+            Some((_, [_, last])) => *last = self.reports,
+            None => self.stages.push((stage, [self.reports; 2])),
         }
         self.last = (stage, done);
         self.reports += 1;
@@ -253,10 +269,8 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
                 reports > rules.len() / Monitor::STEPS + 2,
                 "{what}: {reports}"
             );
-            // The first ones, the last ones, and some between.
-            let between = (0..reports).step_by((reports / 10).max(1));
-            let ends = (0..reports.min(6)).chain(reports.saturating_sub(6)..reports);
-            for at in ends.chain(between) {
+            assert!(observer.stages.len() > 1, "{what}: {:?}", observer.stages);
+            for at in observer.stops() {
                 let build = || {
                     let mut observer = StopAt::new(at);
                     spec.build(&rules, &Limits::default(), &mut observer).err()
@@ -312,7 +326,7 @@ fn plans_are_watched_like_builds() {
                 "{what}: {}",
                 real.peak
             );
-            for at in (0..reports).step_by((reports / 10).max(1)) {
+            for at in observer.stops() {
                 let stop = || snapshot.compute(&mut StopAt::new(at)).err();
                 let (stopped, real) = bytes(stop);
                 assert!(

@@ -16,6 +16,8 @@
 // The library uses all of the protocol, each model a part.
 #![allow(dead_code)]
 
+use std::sync::PoisonError;
+
 use sync::Arc;
 
 #[path = "../src/table/left_right.rs"]
@@ -66,7 +68,13 @@ const PREEMPTIONS: usize = 3;
 
 /// Tries all executions with up to `preemptions` interruptions; with more, if
 /// `LOOM_MAX_PREEMPTIONS` says so.
+///
+/// One model at a time: each execution maps and unmaps stacks for its threads,
+/// which makes models that run side by side wait for each other in the kernel
+/// and take more than twice the processor time.
 fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
+    static ONE_AT_A_TIME: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let mut builder = loom::model::Builder::new();
     let asked = builder.preemption_bound;
     builder.preemption_bound = Some(asked.map_or(preemptions, |asked| asked.max(preemptions)));
