@@ -1,5 +1,5 @@
 //! Links in the project's documents lead somewhere: to a file that is there, and
-//! to a heading in it.
+//! to a heading in it. Words are the field's, and sources are short.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -147,6 +147,23 @@ fn words_are_those_of_the_field() {
             for (word, say) in wrong {
                 found.push(format!("{}:{number}: `{word}`; say {say}", file.display()));
             }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Longer files are split into modules.
+#[test]
+fn sources_have_at_most_800_lines() {
+    let mut files = Vec::new();
+    for folder in ["crates", "fuzz"] {
+        sources(&root().join(folder), &mut files);
+    }
+    let mut found = Vec::new();
+    for file in &files {
+        let lines = fs::read_to_string(file).unwrap().lines().count();
+        if lines > 800 {
+            found.push(format!("{}: {lines} lines", file.display()));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
