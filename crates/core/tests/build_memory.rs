@@ -269,7 +269,7 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
                 reports > rules.len() / Monitor::STEPS + 2,
                 "{what}: {reports}"
             );
-            assert!(observer.stages.len() > 1, "{what}: {:?}", observer.stages);
+            assert!(!observer.stages.is_empty(), "{what}");
             for at in observer.stops() {
                 let build = || {
                     let mut observer = StopAt::new(at);
