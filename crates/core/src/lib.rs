@@ -99,7 +99,7 @@ pub use error::{
     BuildError, HeaderError, PartError, Refusal, RuleError, SchemaError, SpecError, SpecPlace,
     TryApplyError, UpdateError,
 };
-pub use estimate::{Estimate, Shape, Tuple};
+pub use estimate::{Estimate, FieldShape, Shape, Tuple};
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
 pub use memory::Memory;

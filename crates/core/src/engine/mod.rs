@@ -8,6 +8,7 @@
 //! | `tuplemerge` | dynamic | rules change and lookups must be fast |
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
+//! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
 //! in [`ENGINES`]. Conformance
@@ -28,9 +29,11 @@ use crate::schema::Schema;
 
 pub mod adapter;
 
+mod bit_vector;
 mod forest;
 mod linear;
 mod options;
+mod range_tree;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -50,6 +53,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::ONLINE,
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
+    bit_vector::ENGINE,
 ];
 
 /// An engine's registry entry.

@@ -92,6 +92,15 @@ impl Isa {
         Isa::available().find(|isa| name == "auto" || isa.name() == name)
     }
 
+    /// Why this processor cannot run instructions of that name, if so.
+    pub(crate) fn lacks(name: &str) -> Option<String> {
+        if Isa::named(name).is_some() {
+            return None;
+        }
+        let available: Vec<String> = Isa::available().map(|isa| isa.to_string()).collect();
+        Some(format!("this processor has {}", available.join(", ")))
+    }
+
     /// Its name among [`NAMES`](Self::NAMES).
     pub(crate) fn name(self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@
 //! | module | what it has |
 //! |---|---|
 //! | `isa` | which vector instructions the processor has, proofs of that, masks of the first lanes |
+//! | [`bits`] | rows of bits, joined 512 at a time |
 //! | [`pages`] | huge pages |
 //! | this one | prefetching, alignment to cache lines |
 //!
@@ -13,6 +14,7 @@
 
 #![allow(unsafe_code)]
 
+pub(crate) mod bits;
 mod isa;
 pub(crate) mod pages;
 
@@ -22,7 +24,7 @@ pub(crate) use isa::{Avx2, Avx512, first_bits, first_four};
 
 /// Words that begin with a cache line, so that whole vectors of them lie within
 /// one.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 #[repr(align(64))]
 pub(crate) struct Aligned<T>(pub(crate) T);
 

@@ -129,7 +129,7 @@ pub(super) const ENGINE: Engine = Engine {
         EngineOption::host_choice(
             "isa",
             &Isa::NAMES,
-            lacks_isa,
+            Isa::lacks,
             "instructions to compare with",
         ),
         EngineOption::SEED,
@@ -144,12 +144,3 @@ pub(super) const ENGINE: Engine = Engine {
     build: build_dynamic::<engine::AnyWidth>,
     estimate: estimate::estimate,
 };
-
-/// Why this processor cannot run instructions of that name, if so.
-fn lacks_isa(name: &str) -> Option<String> {
-    if Isa::named(name).is_some() {
-        return None;
-    }
-    let available: Vec<String> = Isa::available().map(|isa| isa.to_string()).collect();
-    Some(format!("this processor has {}", available.join(", ")))
-}

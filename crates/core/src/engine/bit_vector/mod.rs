@@ -1,0 +1,575 @@
+//! `bit-vector`: for each field the rules that match there, as bits; one AND
+//! joins the fields.
+//!
+//! # Idea
+//! The ends of all rules' intervals cut a field into elementary intervals. For
+//! every value of one of them the same rules match in this field, so each has a
+//! vector of one bit for each rule, best first. A lookup finds the interval of
+//! each field in a range tree and joins the vectors word by word: the first
+//! bit that is set in all of them is the winner.
+//!
+//! # Data layout
+//! ```text
+//! field 0:  starts  [ 0 | 10.0.0.0 | 10.1.0.0 | … ]   of intervals, in a tree
+//!           rows    [ 0 |    1     |    0     | … ]    the vector of each
+//! rows:     [ 1011… ][ 0011… ] …     of all fields; 512 bits are joined at once
+//! rules:    [ rank ] …   [ value mask high ] …                      best first
+//! by id:    [ place ] …                             ascending by the rule's id
+//! ```
+//! Intervals of one field with the same rules share a vector. So prefixes, of
+//! which any two nest or are apart, need one vector each and one for all other
+//! values. A field that every rule leaves open has no vectors.
+//!
+//! # Build
+//! ```text
+//! for each field:
+//!     events = (low, rule) and (high + 1, rule) of every rule, sorted
+//!     current = no bits
+//!     for each distinct position of an event:
+//!         flip the bits of its rules in current
+//!         row = the row that equals current, or current as a new row
+//! ```
+//!
+//! # Lookup
+//! ```text
+//! rows = for each field: the row of the last start that is not above the value
+//! for words of 64 rules, from the best:
+//!     bits = AND of that word in all rows
+//!     for each bit: if the rule is not hidden and really matches: it wins
+//! ```
+//! Batches search sixteen headers in one field at the same time, so that their
+//! reads overlap, and prefetch the rows.
+//!
+//! # Cost
+//! n rules, d fields, at most 2n + 1 intervals in each: lookup
+//! O(d log n + d n / 64), memory and time of building O(d n²). 2,000 rules of
+//! five fields take a few megabytes, 64,000 more than a gigabyte. The option `mebibytes` says what is refused.
+//! Updates are not taken; `hide` takes O(log n).
+//!
+//! # Where we differ from the paper, and why
+//! [SFL17] names the method and refers to its first publication, whose vectors
+//! belong to intervals. Ours belong to the distinct sets of rules that
+//! intervals have: the gaps between hosts have all the same, which halves the
+//! memory.
+//! A value under a mask with holes is no interval. Such a rule stands in all
+//! intervals between its smallest and its largest value, and is compared in
+//! full where it would win.
+//! Fields of up to 128 bits are searched like all others.
+//!
+//! # References
+//! [SFL17] §V, ref. 5 (Lakshman and Stiliadis, SIGCOMM 1998); [DEC14] ref. 4.
+//!
+//! [SFL17]: crate::papers#sfl17
+//! [DEC14]: crate::papers#dec14
+
+mod field;
+mod fill;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::classifier::{LookupTrace, Metric, Probe};
+use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use crate::engine::range_tree::GROUP;
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
+use crate::error::BuildError;
+use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
+use crate::memory::bytes_of;
+use crate::packed::PackedRule;
+use crate::rule::{RuleId, Winner};
+use crate::schema::{FieldId, MAX_FIELDS, Schema, prefix_mask};
+use crate::simd::bits::{Block, WORDS, common, first_common};
+use crate::simd::{Isa, prefetch};
+use crate::sort::sort_by_key;
+use crate::unwildcard;
+
+use field::Field;
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "bit-vector",
+    summary: "for each field a vector of the rules that match there; one AND joins them",
+    paper: "[SFL17] §V, ref. 5; [DEC14] ref. 4",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::host_choice(
+            "isa",
+            &Isa::NAMES,
+            Isa::lacks,
+            "instructions to join vectors with",
+        ),
+        EngineOption::whole(
+            "mebibytes",
+            (1, 1 << 22),
+            4096,
+            "the most memory of all vectors, in MiB; rules that need more are refused",
+        ),
+    ],
+    dynamic: Engine::takes_no_updates,
+    accepts: Engine::accepts_all,
+    build: build_static::<AnyWidth>,
+    estimate,
+};
+
+/// A row for each prefix of a field and two for each range, and one for all
+/// other values. Half of the words are joined in the mean before a rule is
+/// found.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    let (schema, rules) = (shape.schema(), shape.rules());
+    let row_bytes = bytes_of::<Block>(blocks_of(rules));
+    let per_rule = size_of::<Winner>() + size_of::<u32>() + schema.rule_words() * 8;
+    let mut bytes = rules * per_rule + 2 * row_bytes;
+    let mut vectors = 0_usize;
+    let (mut fields, mut intervals, mut search, mut copied) = (0.0_f64, 0.0, 0.0, 0.0);
+    for (field, of_field) in schema.fields().iter().zip(shape.fields()) {
+        let cuts = 2 * (of_field.prefixes + of_field.ranges);
+        if cuts == 0 {
+            continue;
+        }
+        let rows = (of_field.prefixes + 2 * of_field.ranges + 1).min(cuts + 1);
+        vectors = vectors.saturating_add(rows.saturating_mul(row_bytes));
+        bytes += Field::bytes_of(field.width(), cuts + 1) + size_of::<Field>();
+        fields += 1.0;
+        intervals += (cuts + 1) as f64;
+        copied += (cuts + 1) as f64 * row_bytes as f64;
+        search += ((cuts + 1) as f64).log2();
+    }
+    check_vectors(spec, vectors)?;
+    bytes = bytes.saturating_add(vectors);
+    let fields = fields.max(1.0);
+    let lines = fields * (row_bytes as f64 / 64.0 / 2.0).max(1.0);
+    let line = LINE_NS + prefetched_line_ns(bytes) / NEXT_LINES;
+    Ok(Estimate {
+        bytes,
+        build: nanoseconds(rules as f64 * fields * RULE_NS + intervals * 20.0 + copied * BYTE_NS),
+        lookup_ns: LOOKUP_NS + search * SEARCH_NS + lines * line,
+        update_ns: None,
+    })
+}
+
+/// Refuses vectors of more bytes than the specification allows: they grow with
+/// the square of the number of rules.
+fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
+    let limit = spec.options().whole("mebibytes").saturating_mul(1 << 20);
+    if bytes > limit {
+        return Err(BuildError::TooManyBytes {
+            needed: bytes,
+            limit,
+        });
+    }
+    Ok(())
+}
+
+// Prices in nanoseconds; what they were fitted to: see `estimate`.
+/// A lookup besides what follows.
+const LOOKUP_NS: f64 = 10.0;
+/// Halving the intervals of a field, headers in groups.
+const SEARCH_NS: f64 = 1.0;
+/// Joining a line of a row, beside reading it, which the processor does ahead.
+const LINE_NS: f64 = 0.7;
+const NEXT_LINES: f64 = 8.0;
+/// Sorting the ends of a rule in a field, twice.
+const RULE_NS: f64 = 150.0;
+/// Copying or comparing a byte of a row.
+const BYTE_NS: f64 = 0.08;
+
+/// What progress observers are told while building.
+const SORTING: &str = "sorting rules";
+const COPYING: &str = "copying rules";
+
+/// Blocks that count as one step of work while building.
+const STEP_BLOCKS: usize = 32;
+
+/// Rules that a block has bits for.
+const BLOCK_RULES: usize = WORDS * 64;
+
+/// The blocks of a row that has a bit for each rule.
+fn blocks_of(rules: usize) -> usize {
+    rules.div_ceil(BLOCK_RULES)
+}
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl Family for AnyWidth {
+    type At<const W: usize> = BitVector;
+}
+
+/// Rules as bits of vectors.
+struct BitVector {
+    schema: Arc<Schema>,
+    isa: Isa,
+    /// Best first, as are `words` and all bits.
+    ranks: Vec<Winner>,
+    words: Vec<u64>,
+    /// The places of rules, ascending by id.
+    by_id: Vec<u32>,
+    /// Those fields that some rule does not leave open; at least one.
+    fields: Vec<Field>,
+    rows: Vec<Block>,
+    /// Blocks of a row.
+    row_blocks: usize,
+    /// Rules that their intervals do not say all of.
+    inexact: Vec<u64>,
+    hidden: Vec<u64>,
+    hidden_rules: usize,
+}
+
+/// The rows of the fields for one header, as offsets into all rows.
+type Offsets<const F: usize> = [usize; F];
+
+impl BitVector {
+    /// Looks keys up with room for `F` fields each; there may be fewer.
+    fn offsets<const F: usize>(&self, key: &[u64]) -> Offsets<F> {
+        let mut offsets = [0; F];
+        for (offset, field) in offsets.iter_mut().zip(&self.fields) {
+            *offset = field.row(key) * self.row_blocks;
+        }
+        offsets
+    }
+
+    /// The best rule in all rows that beats `best` and matches.
+    #[inline]
+    fn first(&self, offsets: &[usize], key: &[u64], best: Winner) -> Winner {
+        let to = match best.is_miss() {
+            true => self.row_blocks,
+            false => {
+                let better = self.ranks.partition_point(|rank| rank.beats(best));
+                blocks_of(better)
+            }
+        };
+        let mut from = 0;
+        while let Some((block, bits)) = first_common(self.isa, &self.rows, offsets, from, to) {
+            for place in places(&bits, block) {
+                let rank = self.ranks[place];
+                if !rank.beats(best) {
+                    return best;
+                }
+                if self.matches(place, key) {
+                    return rank;
+                }
+            }
+            from = block + 1;
+        }
+        best
+    }
+
+    /// Whether a rule that is in the key's rows wins there.
+    #[inline]
+    fn matches(&self, place: usize, key: &[u64]) -> bool {
+        let (word, bit) = (place / 64, 1 << (place % 64));
+        if (self.inexact[word] | self.hidden[word]) & bit == 0 {
+            return true;
+        }
+        self.hidden[word] & bit == 0 && self.rule(place).matches(key)
+    }
+
+    fn rule(&self, place: usize) -> PackedRule<'_> {
+        let words = self.schema.rule_words();
+        PackedRule::new(&self.schema, &self.words[place * words..][..words])
+    }
+
+    /// The rules that are in all rows and beat `best`, up to the first that
+    /// matches.
+    fn candidates(&self, key: &[u64], best: Winner) -> impl Iterator<Item = usize> {
+        let offsets = self.offsets::<MAX_FIELDS>(key);
+        let fields = self.fields.len();
+        let blocks = 0..self.row_blocks;
+        let blocks =
+            blocks.map(move |block| (block, common(&self.rows, &offsets[..fields], block)));
+        let mut found = false;
+        let candidates = blocks.flat_map(|(block, bits)| places(&bits, block).collect::<Vec<_>>());
+        let candidates = candidates.take_while(move |&place| self.ranks[place].beats(best));
+        let not_hidden =
+            candidates.filter(|place| self.hidden[place / 64] >> (place % 64) & 1 == 0);
+        not_hidden.take_while(move |&place| {
+            let go_on = !found;
+            found |= self.matches(place, key);
+            go_on
+        })
+    }
+
+    /// Looks up with room for `F` fields.
+    fn improve_with<const F: usize>(&self, key: &[u64], best: Winner) -> Winner {
+        let offsets = self.offsets::<F>(key);
+        self.first(&offsets[..self.fields.len()], key, best)
+    }
+
+    /// Looks a whole group up.
+    fn improve_group<const W: usize>(
+        &self,
+        keys: &[[u64; W]; GROUP],
+        winners: &mut [Winner],
+        offsets: &mut [usize],
+    ) {
+        let fields = self.fields.len();
+        let mut found = [0; GROUP];
+        for (number, field) in self.fields.iter().enumerate() {
+            field
+                .intervals
+                .find_each(&field.placement, keys, &mut found);
+            for (key, &interval) in found.iter().enumerate() {
+                let offset = field.rows[interval] as usize * self.row_blocks;
+                if let Some(word) = self.rows.get(offset) {
+                    prefetch(word);
+                }
+                offsets[key * fields + number] = offset;
+            }
+        }
+        let offsets = offsets.chunks_exact(fields);
+        for ((key, winner), offsets) in keys.iter().zip(winners).zip(offsets) {
+            *winner = self.first(offsets, key, *winner);
+        }
+    }
+}
+
+/// The places of the bits of a block, ascending.
+fn places(bits: &[u64; WORDS], block: usize) -> impl Iterator<Item = usize> {
+    bits.iter().enumerate().flat_map(move |(word, &bits)| {
+        let first = (block * WORDS + word) * 64;
+        std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)))
+            .take_while(|&bits| bits != 0)
+            .map(move |bits| first + bits.trailing_zeros() as usize)
+    })
+}
+
+impl<const W: usize> Algorithm<W> for BitVector {
+    /// The rows of a group of keys, key by key.
+    type Buffers = Vec<usize>;
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<BitVector, BuildError> {
+        let (rules, limits) = (request.rules, request.limits);
+        let spec = request.spec;
+        let isa = spec.options().choice("isa");
+        let (schema, count) = (rules.schema(), rules.len());
+        let row_blocks = blocks_of(count);
+        let packed = bytes_of::<u64>(count.saturating_mul(schema.rule_words()));
+        let bytes = bytes_of::<Winner>(count) + bytes_of::<u32>(count) + packed;
+        let bytes = bytes + 2 * bytes_of::<Block>(row_blocks);
+        limits.check_bytes(bytes)?;
+
+        let mut monitor = request.monitor();
+        monitor.begin(SORTING, count)?;
+        monitor.memory().keep(bytes)?;
+        monitor.memory().take(bytes_of::<u32>(count))?;
+        let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        sort_by_key(
+            &mut order,
+            |&at| rules.rule(at as usize).winner().rank(),
+            &mut monitor,
+        )?;
+        let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let id = |&place: &u32| rules.rule(order[place as usize] as usize).id();
+        sort_by_key(&mut by_id, id, &mut monitor)?;
+
+        monitor.begin(COPYING, count)?;
+        let mut built = BitVector {
+            schema: Arc::clone(schema),
+            isa: Isa::named(isa).expect("the specification was checked"),
+            ranks: Vec::with_capacity(count),
+            words: Vec::with_capacity(count * schema.rule_words()),
+            by_id,
+            fields: Vec::new(),
+            rows: Vec::new(),
+            row_blocks,
+            inexact: vec![0; row_blocks * WORDS],
+            hidden: vec![0; row_blocks * WORDS],
+            hidden_rules: 0,
+        };
+        for (place, &at) in order.iter().enumerate() {
+            let rule = rules.rule(at as usize);
+            built.ranks.push(rule.winner());
+            built.words.extend_from_slice(rule.words());
+            if (schema.field_ids()).any(|id| !is_interval(&built.rule(place), schema, id)) {
+                built.inexact[place / 64] |= 1 << (place % 64);
+            }
+            monitor.advance(1)?;
+        }
+
+        built.fill_rows(spec, rules, &order, u64::MAX, &mut monitor)?;
+        drop(order);
+        monitor.memory().give_back(bytes_of::<u32>(count));
+        Ok(built)
+    }
+
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        match self.fields.len() {
+            0..=8 => self.improve_with::<8>(key, best),
+            9..=16 => self.improve_with::<16>(key, best),
+            _ => self.improve_with::<MAX_FIELDS>(key, best),
+        }
+    }
+
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], offsets: &mut Vec<usize>) {
+        offsets.resize(GROUP * self.fields.len(), 0);
+        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+            self.improve_group(keys, winners, offsets);
+        }
+        for (key, winner) in rest.iter().zip(of_rest) {
+            *winner = self.improve(key, *winner);
+        }
+    }
+
+    /// Every rule that is better than the outcome is missing from the row of
+    /// some field. Of the fields that this takes, the bits are wanted that say
+    /// which interval the value is in; fields of which few bits are wanted come
+    /// first.
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        let winner = self.improve(key, best);
+        let better = self.ranks.partition_point(|rank| rank.beats(winner));
+        let offsets = self.offsets::<MAX_FIELDS>(key);
+        let count = self.fields.len();
+        let mut fields: [(u32, usize); MAX_FIELDS] = [(0, 0); MAX_FIELDS];
+        for (number, field) in self.fields.iter().enumerate() {
+            fields[number] = (field.leading_bits(&self.schema, key), number);
+        }
+        fields[..count].sort_unstable();
+        let mut chosen = 0;
+        for block in 0..blocks_of(better) {
+            let all = common(&self.rows, &offsets[..count], block);
+            let mut bits = first_bits(better - block * BLOCK_RULES);
+            for (word, hidden) in bits.iter_mut().zip(&self.hidden[block * WORDS..]) {
+                *word &= !hidden;
+            }
+            let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & all[word]);
+            for place in places(&in_all, block) {
+                unwildcard::refute(&self.rule(place), key, mask);
+            }
+            for (order, (_, number)) in fields[..count].iter().enumerate() {
+                if order >= chosen && bits == in_all {
+                    break;
+                }
+                let row = &self.rows[offsets[*number] + block];
+                for (bits, row) in bits.iter_mut().zip(row.iter()) {
+                    *bits &= row;
+                }
+                chosen = chosen.max(order + 1);
+            }
+        }
+        for (length, number) in &fields[..chosen] {
+            let field = &self.fields[*number];
+            let width = self.schema.field(field.id).width();
+            field.placement.set_bits(mask, prefix_mask(width, *length));
+        }
+        if winner.beats(best) {
+            unwildcard::confirm(&self.rule(better), key, mask);
+        }
+        winner
+    }
+
+    /// The vector of each field, and then the blocks of all that are joined.
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let mut all = vec![0; W];
+        let mut probes = Vec::with_capacity(self.fields.len());
+        let offsets = self.offsets::<MAX_FIELDS>(key);
+        for (number, field) in self.fields.iter().enumerate() {
+            let mut mask = vec![0; W];
+            let width = self.schema.field(field.id).width();
+            let bits = prefix_mask(width, width);
+            field.placement.set_bits(&mut mask, bits);
+            field.placement.set_bits(&mut all, bits);
+            let row = &self.rows[offsets[number]..][..self.row_blocks];
+            probes.push(Probe {
+                table: number,
+                mask,
+                rules: row
+                    .iter()
+                    .flat_map(|block| block.iter())
+                    .map(|word| word.count_ones() as usize)
+                    .sum(),
+                compared: Vec::new(),
+                winner: Winner::MISS,
+            });
+        }
+        let winner = self.improve(key, Winner::MISS);
+        let candidates: Vec<usize> = self.candidates(key, Winner::MISS).collect();
+        for block in 0..self.row_blocks {
+            let rules = (self.ranks.len() - block * BLOCK_RULES).min(BLOCK_RULES);
+            let here = candidates
+                .iter()
+                .filter(|&place| place / BLOCK_RULES == block);
+            let compared: Vec<RuleId> =
+                here.filter_map(|&place| self.ranks[place].rule()).collect();
+            let won = winner.rule().is_some() && compared.last().copied() == winner.rule();
+            probes.push(Probe {
+                table: self.fields.len() + block,
+                mask: all.clone(),
+                rules,
+                compared,
+                winner: if won { winner } else { Winner::MISS },
+            });
+            if won {
+                break;
+            }
+        }
+        LookupTrace {
+            probes,
+            tables: self.fields.len() + self.row_blocks,
+            winner,
+        }
+    }
+
+    fn rules(&self) -> usize {
+        self.ranks.len() - self.hidden_rules
+    }
+
+    fn tables(&self) -> usize {
+        self.fields.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let fields = self.fields.iter();
+        let fields = fields.map(Field::bytes);
+        let words = [&self.words, &self.inexact, &self.hidden];
+        let words = words.map(|words| bytes_of::<u64>(words.capacity()));
+        bytes_of::<Winner>(self.ranks.capacity())
+            + bytes_of::<u32>(self.by_id.capacity())
+            + bytes_of::<Field>(self.fields.capacity())
+            + bytes_of::<Block>(self.rows.capacity())
+            + words.iter().sum::<usize>()
+            + fields.sum::<usize>()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let intervals = self.fields.iter().map(|field| field.intervals.len());
+        let vectors = self.rows.len().checked_div(self.row_blocks).unwrap_or(0);
+        vec![
+            Metric::count("intervals", intervals.sum()),
+            Metric::count("bit vectors", vectors),
+        ]
+    }
+
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        let id_at = |place: &u32| self.ranks[*place as usize].rule().expect("a rule");
+        let Ok(at) = self.by_id.binary_search_by_key(&id, id_at) else {
+            return Some(false);
+        };
+        let place = self.by_id[at] as usize;
+        let (word, bit) = (place / 64, 1 << (place % 64));
+        if self.hidden[word] & bit != 0 {
+            return Some(false);
+        }
+        self.hidden[word] |= bit;
+        self.hidden_rules += 1;
+        Some(true)
+    }
+}
+
+/// The first bits of a block, as many as there are in it.
+fn first_bits(bits: usize) -> [u64; WORDS] {
+    std::array::from_fn(|word| match bits.saturating_sub(word * 64) {
+        bits @ 0..64 => (1 << bits) - 1,
+        _ => u64::MAX,
+    })
+}
+
+/// Whether the values between the ends of a rule's field are all its values: a
+/// prefix or a range, but no mask with holes.
+fn is_interval(rule: &PackedRule<'_>, schema: &Schema, id: FieldId) -> bool {
+    let free = schema.field(id).max_value() & !schema.placement(id).get(rule.mask);
+    free & free.wrapping_add(1) == 0
+}

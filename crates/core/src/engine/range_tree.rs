@@ -1,0 +1,379 @@
+//! Range trees: which of the intervals that cut a field up a value is in.
+//!
+//! # Idea
+//! Intervals are known by their smallest values, ascending, the first of which
+//! is 0. A node is a cache line of them, and each entry of an upper level is the
+//! first entry of a node below. To find the last start that is not above a
+//! value, a search counts on every level how many entries of one node are not
+//! above it. So it has no branches to predict, and reads a line for each level:
+//! ```text
+//!                  [ 0 | 64 | 640 | … ]
+//!            ┌───────┘    └────────┐
+//!   [ 0 | 3 | 4 | 9 | … ]   [ 64 | 70 | 99 | … ]       count, and go down
+//! ```
+//! Fields of up to 32 bits have sixteen entries to a node, fields of up to 64
+//! bits eight, others four. Several values are searched in step with each other,
+//! so that their reads overlap.
+//!
+//! # References
+//! [DEC14] §III: range trees for prefix and range fields.
+//!
+//! [DEC14]: crate::papers#dec14
+
+use crate::schema::Placement;
+use crate::simd::Aligned;
+
+/// Values that are searched in step with each other.
+pub(super) const GROUP: usize = 16;
+
+/// The intervals of a field, by their smallest values.
+pub(super) enum RangeTree {
+    Short(Tree<i32, 16>),
+    Long(Tree<u64, 8>),
+    Wide(Tree<u128, 4>),
+}
+
+/// Does the same with the tree of each kind of field.
+macro_rules! each {
+    ($tree:expr, $name:ident => $do:expr) => {
+        match $tree {
+            RangeTree::Short($name) => $do,
+            RangeTree::Long($name) => $do,
+            RangeTree::Wide($name) => $do,
+        }
+    };
+}
+
+impl RangeTree {
+    /// With room for that many intervals of a field that has `width` bits.
+    pub(super) fn with_capacity(width: u32, intervals: usize) -> RangeTree {
+        match width {
+            0..=32 => RangeTree::Short(Tree::with_capacity(intervals)),
+            33..=64 => RangeTree::Long(Tree::with_capacity(intervals)),
+            _ => RangeTree::Wide(Tree::with_capacity(intervals)),
+        }
+    }
+
+    /// The bytes of a tree of that many intervals.
+    pub(super) fn bytes_of(width: u32, intervals: usize) -> usize {
+        match width {
+            0..=32 => Tree::<i32, 16>::bytes_of(intervals),
+            33..=64 => Tree::<u64, 8>::bytes_of(intervals),
+            _ => Tree::<u128, 4>::bytes_of(intervals),
+        }
+    }
+
+    /// Adds the next interval by its smallest value.
+    pub(super) fn push(&mut self, start: u128) {
+        each!(self, tree => tree.push(start));
+    }
+
+    /// Makes the upper levels, when all intervals are there.
+    pub(super) fn finish(&mut self) {
+        each!(self, tree => tree.finish());
+    }
+
+    /// The number of intervals.
+    pub(super) fn len(&self) -> usize {
+        each!(self, tree => tree.len)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        each!(self, tree => tree.bytes())
+    }
+
+    /// The smallest and the largest value of an interval, in a field whose
+    /// largest value is `most`.
+    pub(super) fn ends(&self, interval: usize, most: u128) -> (u128, u128) {
+        let start = |interval| each!(self, tree => tree.start(interval));
+        let next = interval + 1;
+        let high = if next < self.len() {
+            start(next) - 1
+        } else {
+            most
+        };
+        (start(interval), high)
+    }
+
+    /// The interval of a key's field.
+    #[inline]
+    pub(super) fn find(&self, place: &Placement, key: &[u64]) -> usize {
+        match self {
+            RangeTree::Short(tree) => tree.find(short(place.low.get(key))),
+            RangeTree::Long(tree) => tree.find(place.low.get(key)),
+            RangeTree::Wide(tree) => tree.find(place.get(key)),
+        }
+    }
+
+    /// The intervals of several keys' field.
+    #[inline]
+    pub(super) fn find_each<const W: usize>(
+        &self,
+        place: &Placement,
+        keys: &[[u64; W]; GROUP],
+        found: &mut [usize; GROUP],
+    ) {
+        let keys = keys.each_ref();
+        match self {
+            RangeTree::Short(tree) => {
+                tree.find_each(&keys.map(|key| short(place.low.get(key))), found);
+            }
+            RangeTree::Long(tree) => tree.find_each(&keys.map(|key| place.low.get(key)), found),
+            RangeTree::Wide(tree) => tree.find_each(&keys.map(|key| place.get(key)), found),
+        }
+    }
+}
+
+/// A value of a field of up to 32 bits, as it is compared: vector instructions
+/// compare with signs.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+fn short(value: u64) -> i32 {
+    (value as u32 ^ 1 << 31) as i32
+}
+
+/// A number that nodes hold.
+pub(super) trait Entry: Copy + PartialOrd {
+    /// None is larger. It fills the last node up.
+    const LARGEST: Self;
+
+    fn of(value: u128) -> Self;
+
+    fn value(self) -> u128;
+}
+
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+impl Entry for i32 {
+    const LARGEST: i32 = i32::MAX;
+
+    fn of(value: u128) -> i32 {
+        short(value as u64)
+    }
+
+    fn value(self) -> u128 {
+        (self as u32 ^ 1 << 31).into()
+    }
+}
+
+#[allow(clippy::cast_possible_truncation)]
+impl Entry for u64 {
+    const LARGEST: u64 = u64::MAX;
+
+    fn of(value: u128) -> u64 {
+        value as u64
+    }
+
+    fn value(self) -> u128 {
+        self.into()
+    }
+}
+
+impl Entry for u128 {
+    const LARGEST: u128 = u128::MAX;
+
+    fn of(value: u128) -> u128 {
+        value
+    }
+
+    fn value(self) -> u128 {
+        self
+    }
+}
+
+/// Starts in nodes of `K`.
+pub(super) struct Tree<T, const K: usize> {
+    /// The lowest level first.
+    nodes: Vec<Aligned<[T; K]>>,
+    len: usize,
+    /// The root's first.
+    levels: Vec<Level>,
+}
+
+/// Nodes of one level.
+#[derive(Clone, Copy)]
+struct Level {
+    first: usize,
+    /// The position of the last entry.
+    last: usize,
+}
+
+impl<T: Entry, const K: usize> Tree<T, K> {
+    /// The sizes of all levels, the lowest first.
+    fn sizes(intervals: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(intervals), |&entries| {
+            (entries > K).then(|| entries.div_ceil(K))
+        })
+    }
+
+    fn with_capacity(intervals: usize) -> Tree<T, K> {
+        let nodes = Self::sizes(intervals).map(|entries| entries.div_ceil(K));
+        Tree {
+            nodes: Vec::with_capacity(nodes.sum()),
+            len: 0,
+            levels: Vec::with_capacity(Self::sizes(intervals).count()),
+        }
+    }
+
+    fn bytes_of(intervals: usize) -> usize {
+        let nodes = Self::sizes(intervals).map(|entries| entries.div_ceil(K));
+        let levels = Self::sizes(intervals).count();
+        nodes.sum::<usize>() * size_of::<Aligned<[T; K]>>() + levels * size_of::<Level>()
+    }
+
+    fn bytes(&self) -> usize {
+        self.nodes.capacity() * size_of::<Aligned<[T; K]>>()
+            + self.levels.capacity() * size_of::<Level>()
+    }
+
+    fn push(&mut self, start: u128) {
+        Self::push_entry(&mut self.nodes, self.len, T::of(start));
+        self.len += 1;
+    }
+
+    /// Adds the entry of a position in the level that is filled.
+    fn push_entry(nodes: &mut Vec<Aligned<[T; K]>>, position: usize, entry: T) {
+        if position.is_multiple_of(K) {
+            nodes.push(Aligned([T::LARGEST; K]));
+        }
+        nodes.last_mut().expect("a node")[position % K] = entry;
+    }
+
+    fn finish(&mut self) {
+        let mut first = 0;
+        for entries in Self::sizes(self.len) {
+            if entries < self.len {
+                // The first entries of the nodes of the level below.
+                let below = first - self.levels[0].nodes(K);
+                for position in 0..entries {
+                    let entry = self.nodes[below + position][0];
+                    Self::push_entry(&mut self.nodes, position, entry);
+                }
+            }
+            let level = Level {
+                first,
+                last: entries - 1,
+            };
+            self.levels.insert(0, level);
+            first += level.nodes(K);
+        }
+    }
+
+    fn start(&self, interval: usize) -> u128 {
+        self.nodes[interval / K][interval % K].value()
+    }
+
+    /// From a node's position in its level to that of an entry: the last that is
+    /// not above a value.
+    #[inline(always)]
+    fn descend(&self, level: Level, node: usize, value: T) -> usize {
+        let entries = &self.nodes[level.first + node];
+        let mut count = 0;
+        for &entry in entries.iter() {
+            count += u32::from(entry <= value);
+        }
+        // The largest value is not below what fills the last node up.
+        (node * K + count as usize - 1).min(level.last)
+    }
+
+    #[inline]
+    fn find(&self, value: T) -> usize {
+        let levels = self.levels.iter();
+        levels.fold(0, |node, level| self.descend(*level, node, value))
+    }
+
+    #[inline]
+    fn find_each(&self, values: &[T; GROUP], found: &mut [usize; GROUP]) {
+        found.fill(0);
+        for level in &self.levels {
+            for (found, &value) in found.iter_mut().zip(values) {
+                *found = self.descend(*level, *found, value);
+            }
+        }
+    }
+}
+
+impl Level {
+    /// The number of its nodes of `size` entries.
+    fn nodes(self, size: usize) -> usize {
+        self.last / size + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::schema::{Field, MatchKind, Schema};
+
+    /// Finds the values around all starts, one by one and in groups.
+    fn check(width: u32, mut starts: Vec<u128>) {
+        let schema = Schema::new("t", vec![Field::new("f", width, MatchKind::Range)]).unwrap();
+        let field = schema.field_ids().next().unwrap();
+        let (place, most) = (schema.placement(field), schema.field(field).max_value());
+        starts.iter_mut().for_each(|start| *start &= most);
+        starts.push(0);
+        starts.sort_unstable();
+        starts.dedup();
+        let mut tree = RangeTree::with_capacity(width, starts.len());
+        for &start in &starts {
+            tree.push(start);
+        }
+        tree.finish();
+        assert_eq!(tree.len(), starts.len());
+        assert_eq!(tree.bytes(), RangeTree::bytes_of(width, starts.len()));
+        let near = starts
+            .iter()
+            .flat_map(|&start| [start.saturating_sub(1), start, (start + 1).min(most), most]);
+        let keys: Vec<[u64; 2]> = near
+            .map(|value| {
+                let mut key = [0; 2];
+                place.set(&mut key, value);
+                key
+            })
+            .collect();
+        let expected = |key: &[u64; 2]| {
+            let value = place.get(key);
+            starts.partition_point(|&start| start <= value) - 1
+        };
+        for key in &keys {
+            let found = tree.find(place, key);
+            assert_eq!(found, expected(key));
+            let (low, high) = tree.ends(found, most);
+            assert!((low..=high).contains(&place.get(key)));
+            assert_eq!(low, starts[found]);
+        }
+        for keys in keys.as_chunks::<GROUP>().0 {
+            let mut found = [0; GROUP];
+            tree.find_each(place, keys, &mut found);
+            assert_eq!(found, keys.each_ref().map(expected));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_start_that_is_not_above_is_found(
+            width in 1_u32..=128,
+            starts in proptest::collection::vec(any::<u128>(), 0..400),
+            dense in any::<bool>(),
+        ) {
+            let starts = match dense {
+                false => starts,
+                // The last values of the field, and their neighbours.
+                true => starts.iter().map(|start| u128::MAX - start % 600).collect(),
+            };
+            check(width, starts);
+        }
+    }
+
+    #[test]
+    fn trees_of_every_number_of_levels_are_searched() {
+        for width in [8, 16, 32, 33, 64, 65, 128] {
+            for count in [
+                0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 64, 65, 255, 256, 257, 4097,
+            ] {
+                check(width, (0..count).map(|start| start * 3).collect());
+            }
+        }
+    }
+}
