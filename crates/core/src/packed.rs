@@ -1,6 +1,6 @@
 //! The words of a rule, and what it means to match them.
 
-use crate::schema::{RangeField, Schema};
+use crate::schema::{FieldId, RangeField, Schema};
 
 /// A packed rule, wherever an engine keeps its words.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +37,20 @@ impl<'a> PackedRule<'a> {
             && ranges
                 .iter()
                 .all(|range| range.contains(key, self.value, self.high))
+    }
+
+    /// The smallest and the largest value that the rule matches in a field.
+    pub(crate) fn field_ends(&self, id: FieldId) -> (u128, u128) {
+        let placement = self.schema.placement(id);
+        let low = placement.get(self.value);
+        let range = self.schema.range_fields().iter().find(|r| r.field == id);
+        match range {
+            Some(range) => (low, range.high.get(self.high)),
+            None => {
+                let free = self.schema.field(id).max_value() & !placement.get(self.mask);
+                (low, low | free)
+            }
+        }
     }
 
     /// The two ends of a range field.

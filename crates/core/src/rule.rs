@@ -629,17 +629,7 @@ impl<'a> RuleRef<'a> {
     /// value lies between the two, but not every value between them is admitted.
     #[must_use]
     pub fn ends(&self, id: FieldId) -> (u128, u128) {
-        let field = self.schema.field(id);
-        let placement = self.schema.placement(id);
-        let low = placement.get(self.value());
-        let range = self.schema.range_fields().iter().find(|r| r.field == id);
-        match range {
-            Some(range) => (low, range.high.get(self.high())),
-            None => {
-                let mask = placement.get(self.mask());
-                (low, low | (field.max_value() & !mask))
-            }
-        }
+        PackedRule::from(*self).field_ends(id)
     }
 
     /// Whether the rule matches a key of its schema.

@@ -34,6 +34,7 @@ mod forest;
 mod linear;
 mod options;
 mod range_tree;
+mod ranked;
 mod spec;
 #[cfg(test)]
 mod tests;

@@ -6,10 +6,10 @@ use super::field::Field;
 use super::{BitVector, STEP_BLOCKS, check_vectors};
 use crate::engine::EngineSpec;
 use crate::engine::range_tree::RangeTree;
+use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
 use crate::memory::{bytes_of, map_bytes};
 use crate::monitor::Monitor;
-use crate::ruleset::RuleSet;
 use crate::schema::FieldId;
 use crate::seed::{MapState, splitmix};
 use crate::simd::Aligned;
@@ -23,11 +23,10 @@ impl BitVector {
     pub(super) fn fill_rows(
         &mut self,
         spec: &EngineSpec,
-        rules: &RuleSet,
-        order: &[u32],
         hash_bits: u64,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
+        let rules = &self.rules;
         let schema = rules.schema();
         let most_events = rules.len().saturating_mul(2);
         let total = most_events.saturating_mul(2 * schema.fields().len());
@@ -35,7 +34,6 @@ impl BitVector {
         monitor.memory().take(bytes_of::<Event>(most_events))?;
         let mut filling = Filling {
             rules,
-            order,
             row_blocks: self.row_blocks,
             hash_bits,
             events: Vec::with_capacity(most_events),
@@ -76,9 +74,7 @@ struct Event {
 
 /// Fills the vectors of one field after the other.
 struct Filling<'a> {
-    rules: &'a RuleSet,
-    /// The rules' positions in the set, best first.
-    order: &'a [u32],
+    rules: &'a RankedRules,
     row_blocks: usize,
     /// Which bits of hashes are looked at: all, but in tests.
     hash_bits: u64,
@@ -99,8 +95,8 @@ impl Filling<'_> {
     fn gather(&mut self, id: FieldId, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let most = self.rules.schema().field(id).max_value();
         self.events.clear();
-        for (place, &at) in (0..).zip(self.order) {
-            let (low, high) = self.rules.rule(at as usize).ends(id);
+        for place in (0..=u32::MAX).take(self.rules.len()) {
+            let (low, high) = self.rules.ends(place as usize, id);
             self.events.push(Event { at: low, place });
             if high < most {
                 let at = high + 1;

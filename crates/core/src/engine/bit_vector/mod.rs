@@ -13,8 +13,7 @@
 //! field 0:  starts  [ 0 | 10.0.0.0 | 10.1.0.0 | … ]   of intervals, in a tree
 //!           rows    [ 0 |    1     |    0     | … ]    the vector of each
 //! rows:     [ 1011… ][ 0011… ] …     of all fields; 512 bits are joined at once
-//! rules:    [ rank ] …   [ value mask high ] …                      best first
-//! by id:    [ place ] …                             ascending by the rule's id
+//! rules:    best first
 //! ```
 //! Intervals of one field with the same rules share a vector. So prefixes, of
 //! which any two nest or are apart, need one vector each and one for all other
@@ -67,21 +66,18 @@ mod fill;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::range_tree::GROUP;
+use crate::engine::ranked::RankedRules;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
 use crate::memory::bytes_of;
-use crate::packed::PackedRule;
 use crate::rule::{RuleId, Winner};
-use crate::schema::{FieldId, MAX_FIELDS, Schema, prefix_mask};
+use crate::schema::{MAX_FIELDS, prefix_mask};
 use crate::simd::bits::{Block, WORDS, common, first_common};
 use crate::simd::{Isa, prefetch};
-use crate::sort::sort_by_key;
 use crate::unwildcard;
 
 use field::Field;
@@ -119,8 +115,7 @@ pub(super) const ENGINE: Engine = Engine {
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row_bytes = bytes_of::<Block>(blocks_of(rules));
-    let per_rule = size_of::<Winner>() + size_of::<u32>() + schema.rule_words() * 8;
-    let mut bytes = rules * per_rule + 2 * row_bytes;
+    let mut bytes = RankedRules::bytes_of(schema, rules);
     let mut vectors = 0_usize;
     let (mut fields, mut intervals, mut search, mut copied) = (0.0_f64, 0.0, 0.0, 0.0);
     for (field, of_field) in schema.fields().iter().zip(shape.fields()) {
@@ -175,10 +170,6 @@ const RULE_NS: f64 = 150.0;
 /// Copying or comparing a byte of a row.
 const BYTE_NS: f64 = 0.08;
 
-/// What progress observers are told while building.
-const SORTING: &str = "sorting rules";
-const COPYING: &str = "copying rules";
-
 /// Blocks that count as one step of work while building.
 const STEP_BLOCKS: usize = 32;
 
@@ -199,22 +190,14 @@ impl Family for AnyWidth {
 
 /// Rules as bits of vectors.
 struct BitVector {
-    schema: Arc<Schema>,
     isa: Isa,
-    /// Best first, as are `words` and all bits.
-    ranks: Vec<Winner>,
-    words: Vec<u64>,
-    /// The places of rules, ascending by id.
-    by_id: Vec<u32>,
+    /// Best first, as are all bits.
+    rules: RankedRules,
     /// Those fields that some rule does not leave open; at least one.
     fields: Vec<Field>,
     rows: Vec<Block>,
     /// Blocks of a row.
     row_blocks: usize,
-    /// Rules that their intervals do not say all of.
-    inexact: Vec<u64>,
-    hidden: Vec<u64>,
-    hidden_rules: usize,
 }
 
 /// The rows of the fields for one header, as offsets into all rows.
@@ -233,42 +216,21 @@ impl BitVector {
     /// The best rule in all rows that beats `best` and matches.
     #[inline]
     fn first(&self, offsets: &[usize], key: &[u64], best: Winner) -> Winner {
-        let to = match best.is_miss() {
-            true => self.row_blocks,
-            false => {
-                let better = self.ranks.partition_point(|rank| rank.beats(best));
-                blocks_of(better)
-            }
-        };
+        let to = blocks_of(self.rules.better_than(best));
         let mut from = 0;
         while let Some((block, bits)) = first_common(self.isa, &self.rows, offsets, from, to) {
             for place in places(&bits, block) {
-                let rank = self.ranks[place];
+                let rank = self.rules.winner(place);
                 if !rank.beats(best) {
                     return best;
                 }
-                if self.matches(place, key) {
+                if self.rules.matches_inside(place, key) {
                     return rank;
                 }
             }
             from = block + 1;
         }
         best
-    }
-
-    /// Whether a rule that is in the key's rows wins there.
-    #[inline]
-    fn matches(&self, place: usize, key: &[u64]) -> bool {
-        let (word, bit) = (place / 64, 1 << (place % 64));
-        if (self.inexact[word] | self.hidden[word]) & bit == 0 {
-            return true;
-        }
-        self.hidden[word] & bit == 0 && self.rule(place).matches(key)
-    }
-
-    fn rule(&self, place: usize) -> PackedRule<'_> {
-        let words = self.schema.rule_words();
-        PackedRule::new(&self.schema, &self.words[place * words..][..words])
     }
 
     /// The rules that are in all rows and beat `best`, up to the first that
@@ -281,12 +243,11 @@ impl BitVector {
             blocks.map(move |block| (block, common(&self.rows, &offsets[..fields], block)));
         let mut found = false;
         let candidates = blocks.flat_map(|(block, bits)| places(&bits, block).collect::<Vec<_>>());
-        let candidates = candidates.take_while(move |&place| self.ranks[place].beats(best));
-        let not_hidden =
-            candidates.filter(|place| self.hidden[place / 64] >> (place % 64) & 1 == 0);
+        let candidates = candidates.take_while(move |&place| self.rules.winner(place).beats(best));
+        let not_hidden = candidates.filter(|&place| !self.rules.is_hidden(place));
         not_hidden.take_while(move |&place| {
             let go_on = !found;
-            found |= self.matches(place, key);
+            found |= self.rules.matches_inside(place, key);
             go_on
         })
     }
@@ -343,54 +304,15 @@ impl<const W: usize> Algorithm<W> for BitVector {
         let (rules, limits) = (request.rules, request.limits);
         let spec = request.spec;
         let isa = spec.options().choice("isa");
-        let (schema, count) = (rules.schema(), rules.len());
-        let row_blocks = blocks_of(count);
-        let packed = bytes_of::<u64>(count.saturating_mul(schema.rule_words()));
-        let bytes = bytes_of::<Winner>(count) + bytes_of::<u32>(count) + packed;
-        let bytes = bytes + 2 * bytes_of::<Block>(row_blocks);
-        limits.check_bytes(bytes)?;
-
         let mut monitor = request.monitor();
-        monitor.begin(SORTING, count)?;
-        monitor.memory().keep(bytes)?;
-        monitor.memory().take(bytes_of::<u32>(count))?;
-        let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
-        sort_by_key(
-            &mut order,
-            |&at| rules.rule(at as usize).winner().rank(),
-            &mut monitor,
-        )?;
-        let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
-        let id = |&place: &u32| rules.rule(order[place as usize] as usize).id();
-        sort_by_key(&mut by_id, id, &mut monitor)?;
-
-        monitor.begin(COPYING, count)?;
         let mut built = BitVector {
-            schema: Arc::clone(schema),
             isa: Isa::named(isa).expect("the specification was checked"),
-            ranks: Vec::with_capacity(count),
-            words: Vec::with_capacity(count * schema.rule_words()),
-            by_id,
+            rules: RankedRules::build(rules, limits, &mut monitor)?,
             fields: Vec::new(),
             rows: Vec::new(),
-            row_blocks,
-            inexact: vec![0; row_blocks * WORDS],
-            hidden: vec![0; row_blocks * WORDS],
-            hidden_rules: 0,
+            row_blocks: blocks_of(rules.len()),
         };
-        for (place, &at) in order.iter().enumerate() {
-            let rule = rules.rule(at as usize);
-            built.ranks.push(rule.winner());
-            built.words.extend_from_slice(rule.words());
-            if (schema.field_ids()).any(|id| !is_interval(&built.rule(place), schema, id)) {
-                built.inexact[place / 64] |= 1 << (place % 64);
-            }
-            monitor.advance(1)?;
-        }
-
-        built.fill_rows(spec, rules, &order, u64::MAX, &mut monitor)?;
-        drop(order);
-        monitor.memory().give_back(bytes_of::<u32>(count));
+        built.fill_rows(spec, u64::MAX, &mut monitor)?;
         Ok(built)
     }
 
@@ -420,24 +342,24 @@ impl<const W: usize> Algorithm<W> for BitVector {
     /// first.
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let winner = self.improve(key, best);
-        let better = self.ranks.partition_point(|rank| rank.beats(winner));
+        let better = self.rules.better_than(winner);
         let offsets = self.offsets::<MAX_FIELDS>(key);
         let count = self.fields.len();
         let mut fields: [(u32, usize); MAX_FIELDS] = [(0, 0); MAX_FIELDS];
         for (number, field) in self.fields.iter().enumerate() {
-            fields[number] = (field.leading_bits(&self.schema, key), number);
+            fields[number] = (field.leading_bits(self.rules.schema(), key), number);
         }
         fields[..count].sort_unstable();
         let mut chosen = 0;
         for block in 0..blocks_of(better) {
             let all = common(&self.rows, &offsets[..count], block);
             let mut bits = first_bits(better - block * BLOCK_RULES);
-            for (word, hidden) in bits.iter_mut().zip(&self.hidden[block * WORDS..]) {
+            for (word, hidden) in bits.iter_mut().zip(&self.rules.hidden()[block * WORDS..]) {
                 *word &= !hidden;
             }
             let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & all[word]);
             for place in places(&in_all, block) {
-                unwildcard::refute(&self.rule(place), key, mask);
+                unwildcard::refute(&self.rules.rule(place), key, mask);
             }
             for (order, (_, number)) in fields[..count].iter().enumerate() {
                 if order >= chosen && bits == in_all {
@@ -452,11 +374,11 @@ impl<const W: usize> Algorithm<W> for BitVector {
         }
         for (length, number) in &fields[..chosen] {
             let field = &self.fields[*number];
-            let width = self.schema.field(field.id).width();
+            let width = self.rules.schema().field(field.id).width();
             field.placement.set_bits(mask, prefix_mask(width, *length));
         }
         if winner.beats(best) {
-            unwildcard::confirm(&self.rule(better), key, mask);
+            unwildcard::confirm(&self.rules.rule(better), key, mask);
         }
         winner
     }
@@ -468,7 +390,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
         let offsets = self.offsets::<MAX_FIELDS>(key);
         for (number, field) in self.fields.iter().enumerate() {
             let mut mask = vec![0; W];
-            let width = self.schema.field(field.id).width();
+            let width = self.rules.schema().field(field.id).width();
             let bits = prefix_mask(width, width);
             field.placement.set_bits(&mut mask, bits);
             field.placement.set_bits(&mut all, bits);
@@ -488,12 +410,13 @@ impl<const W: usize> Algorithm<W> for BitVector {
         let winner = self.improve(key, Winner::MISS);
         let candidates: Vec<usize> = self.candidates(key, Winner::MISS).collect();
         for block in 0..self.row_blocks {
-            let rules = (self.ranks.len() - block * BLOCK_RULES).min(BLOCK_RULES);
+            let rules = (self.rules.len() - block * BLOCK_RULES).min(BLOCK_RULES);
             let here = candidates
                 .iter()
                 .filter(|&place| place / BLOCK_RULES == block);
-            let compared: Vec<RuleId> =
-                here.filter_map(|&place| self.ranks[place].rule()).collect();
+            let compared: Vec<RuleId> = here
+                .filter_map(|&place| self.rules.winner(place).rule())
+                .collect();
             let won = winner.rule().is_some() && compared.last().copied() == winner.rule();
             probes.push(Probe {
                 table: self.fields.len() + block,
@@ -514,7 +437,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
     }
 
     fn rules(&self) -> usize {
-        self.ranks.len() - self.hidden_rules
+        self.rules.present()
     }
 
     fn tables(&self) -> usize {
@@ -524,13 +447,9 @@ impl<const W: usize> Algorithm<W> for BitVector {
     fn bytes(&self) -> usize {
         let fields = self.fields.iter();
         let fields = fields.map(Field::bytes);
-        let words = [&self.words, &self.inexact, &self.hidden];
-        let words = words.map(|words| bytes_of::<u64>(words.capacity()));
-        bytes_of::<Winner>(self.ranks.capacity())
-            + bytes_of::<u32>(self.by_id.capacity())
+        self.rules.bytes()
             + bytes_of::<Field>(self.fields.capacity())
             + bytes_of::<Block>(self.rows.capacity())
-            + words.iter().sum::<usize>()
             + fields.sum::<usize>()
     }
 
@@ -544,18 +463,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
     }
 
     fn hide(&mut self, id: RuleId) -> Option<bool> {
-        let id_at = |place: &u32| self.ranks[*place as usize].rule().expect("a rule");
-        let Ok(at) = self.by_id.binary_search_by_key(&id, id_at) else {
-            return Some(false);
-        };
-        let place = self.by_id[at] as usize;
-        let (word, bit) = (place / 64, 1 << (place % 64));
-        if self.hidden[word] & bit != 0 {
-            return Some(false);
-        }
-        self.hidden[word] |= bit;
-        self.hidden_rules += 1;
-        Some(true)
+        Some(self.rules.hide(id))
     }
 }
 
@@ -565,11 +473,4 @@ fn first_bits(bits: usize) -> [u64; WORDS] {
         bits @ 0..64 => (1 << bits) - 1,
         _ => u64::MAX,
     })
-}
-
-/// Whether the values between the ends of a rule's field are all its values: a
-/// prefix or a range, but no mask with holes.
-fn is_interval(rule: &PackedRule<'_>, schema: &Schema, id: FieldId) -> bool {
-    let free = schema.field(id).max_value() & !schema.placement(id).get(rule.mask);
-    free & free.wrapping_add(1) == 0
 }

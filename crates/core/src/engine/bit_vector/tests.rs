@@ -10,7 +10,7 @@ use crate::memory::Memory;
 use crate::monitor::Monitor;
 use crate::rule::{ActionId, FieldMatch, Priority};
 use crate::ruleset::RuleSet;
-use crate::schema::{Field as SchemaField, MatchKind};
+use crate::schema::{Field as SchemaField, FieldId, MatchKind, Schema};
 use crate::seed::splitmix;
 
 /// Rules of a field of any kind of range beside a field of masks.
@@ -159,12 +159,9 @@ fn sets_of_rules_with_one_hash_keep_vectors_of_their_own() {
         };
         let mut built = <BitVector as Algorithm<2>>::build(&mut request).unwrap();
         (built.fields, built.rows) = (Vec::new(), Vec::new());
-        let order = rules.by_rank();
         let mut progress = NoProgress;
         let mut monitor = Monitor::new(&mut progress, &mut memory);
-        built
-            .fill_rows(&spec, &rules, &order, hash_bits, &mut monitor)
-            .unwrap();
+        built.fill_rows(&spec, hash_bits, &mut monitor).unwrap();
         for key in keys.as_slice().iter() {
             let key: &[u64; 2] = key.try_into().unwrap();
             assert_eq!(built.improve(key, Winner::MISS), rules.scan(key));

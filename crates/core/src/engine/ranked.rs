@@ -1,0 +1,300 @@
+//! The rules of an engine that takes no updates, best first.
+//!
+//! # Idea
+//! Engines that index rules once know them by their *places*: 0 is the best
+//! rule. So the best of some rules is the one with the smallest place, and the
+//! rules that beat a winner are those below a place.
+//! ```text
+//! ranks:   [ rank ] …                    ascending: place 0 is the best
+//! words:   [ value mask high ] …         as in rule sets
+//! by id:   [ place ] …                   ascending by the rule's id
+//! inexact: 0010…   hidden: 0000…         a bit for each place
+//! ```
+
+use std::sync::Arc;
+
+use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::packed::PackedRule;
+use crate::rule::{RuleId, Winner};
+use crate::ruleset::RuleSet;
+use crate::schema::{FieldId, Schema};
+use crate::sort::sort_by_key;
+
+/// Places whose bits are kept together: those of a cache line.
+const BLOCK: usize = 512;
+
+/// What progress observers are told.
+const SORTING: &str = "sorting rules";
+const COPYING: &str = "copying rules";
+
+/// A copy of rules, best first.
+pub(super) struct RankedRules {
+    schema: Arc<Schema>,
+    ranks: Vec<Winner>,
+    words: Vec<u64>,
+    by_id: Vec<u32>,
+    inexact: Vec<u64>,
+    hidden: Vec<u64>,
+    hidden_rules: usize,
+}
+
+impl RankedRules {
+    /// The bytes of that many rules.
+    pub(super) fn bytes_of(schema: &Schema, rules: usize) -> usize {
+        let bits = bytes_of::<u64>(Self::bit_words(rules));
+        let words = bytes_of::<u64>(rules.saturating_mul(schema.rule_words()));
+        let (ranks, by_id) = (bytes_of::<Winner>(rules), bytes_of::<u32>(rules));
+        (ranks + by_id).saturating_add(2 * bits + words)
+    }
+
+    /// Words with a bit for each rule, in whole cache lines.
+    fn bit_words(rules: usize) -> usize {
+        rules.div_ceil(BLOCK) * (BLOCK / 64)
+    }
+
+    /// Sorts and copies rules, in two stages of a build. Counts the memory.
+    ///
+    /// # Errors
+    /// Those of [`Memory::keep`](crate::memory::Memory::keep) and of a
+    /// [`Monitor`].
+    pub(super) fn build(
+        rules: &RuleSet,
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<RankedRules, BuildError> {
+        let (schema, count) = (rules.schema(), rules.len());
+        let bytes = Self::bytes_of(schema, count);
+        limits.check_bytes(bytes)?;
+        monitor.begin(SORTING, count)?;
+        monitor.memory().keep(bytes)?;
+        monitor.memory().take(bytes_of::<u32>(count))?;
+        let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
+        sort_by_key(&mut order, rank, monitor)?;
+        let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let id = |&place: &u32| rules.rule(order[place as usize] as usize).id();
+        sort_by_key(&mut by_id, id, monitor)?;
+
+        monitor.begin(COPYING, count)?;
+        let mut ranked = RankedRules {
+            schema: Arc::clone(schema),
+            ranks: Vec::with_capacity(count),
+            words: Vec::with_capacity(count * schema.rule_words()),
+            by_id,
+            inexact: vec![0; Self::bit_words(count)],
+            hidden: vec![0; Self::bit_words(count)],
+            hidden_rules: 0,
+        };
+        for (place, &at) in order.iter().enumerate() {
+            let rule = rules.rule(at as usize);
+            ranked.ranks.push(rule.winner());
+            ranked.words.extend_from_slice(rule.words());
+            if schema.field_ids().any(|id| !ranked.is_interval(place, id)) {
+                ranked.inexact[place / 64] |= 1 << (place % 64);
+            }
+            monitor.advance(1)?;
+        }
+        drop(order);
+        monitor.memory().give_back(bytes_of::<u32>(count));
+        Ok(ranked)
+    }
+
+    pub(super) fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// The number of places, those of hidden rules included.
+    pub(super) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// The number of rules that are not hidden.
+    pub(super) fn present(&self) -> usize {
+        self.ranks.len() - self.hidden_rules
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let words = [&self.words, &self.inexact, &self.hidden];
+        let words = words.map(|words| bytes_of::<u64>(words.capacity()));
+        bytes_of::<Winner>(self.ranks.capacity())
+            + bytes_of::<u32>(self.by_id.capacity())
+            + words.iter().sum::<usize>()
+    }
+
+    /// The rule at a place, as an answer.
+    #[inline(always)]
+    pub(super) fn winner(&self, place: usize) -> Winner {
+        self.ranks[place]
+    }
+
+    /// How many rules beat a winner: those at the places below.
+    #[inline]
+    pub(super) fn better_than(&self, best: Winner) -> usize {
+        match best.is_miss() {
+            true => self.ranks.len(),
+            false => self.ranks.partition_point(|rank| rank.beats(best)),
+        }
+    }
+
+    /// The rule at a place.
+    #[inline]
+    pub(super) fn rule(&self, place: usize) -> PackedRule<'_> {
+        let words = self.schema.rule_words();
+        PackedRule::new(&self.schema, &self.words[place * words..][..words])
+    }
+
+    /// The smallest and the largest value that a rule matches in a field.
+    pub(super) fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
+        self.rule(place).field_ends(field)
+    }
+
+    /// Whether a rule matches all values between its ends in a field: it has a
+    /// prefix or a range there, and no mask with holes.
+    pub(super) fn is_interval(&self, place: usize, field: FieldId) -> bool {
+        let most = self.schema.field(field).max_value();
+        let mask = self.schema.placement(field).get(self.rule(place).mask);
+        let free = most & !mask;
+        free & free.wrapping_add(1) == 0
+    }
+
+    /// Whether a rule matches all keys between its ends in every field.
+    #[allow(dead_code)] // for trees
+    pub(super) fn is_box(&self, place: usize) -> bool {
+        bit(&self.inexact, place) == 0
+    }
+
+    #[inline]
+    pub(super) fn is_hidden(&self, place: usize) -> bool {
+        bit(&self.hidden, place) != 0
+    }
+
+    /// Whether a key that is between a rule's ends in every field is one of the
+    /// rule's, and the rule is not hidden.
+    #[inline]
+    pub(super) fn matches_inside(&self, place: usize, key: &[u64]) -> bool {
+        if bit(&self.inexact, place) | bit(&self.hidden, place) == 0 {
+            return true;
+        }
+        !self.is_hidden(place) && self.rule(place).matches(key)
+    }
+
+    /// Whether a rule matches a key and is not hidden.
+    #[allow(dead_code)] // for trees
+    #[inline]
+    pub(super) fn matches(&self, place: usize, key: &[u64]) -> bool {
+        self.rule(place).matches(key) && !self.is_hidden(place)
+    }
+
+    /// A bit for each place whose rule is hidden, in whole blocks of 512 bits.
+    pub(super) fn hidden(&self) -> &[u64] {
+        &self.hidden
+    }
+
+    /// Hides a rule: it wins no more. Returns `false` when there is none of that
+    /// id, or it is hidden. Takes O(log n).
+    pub(super) fn hide(&mut self, id: RuleId) -> bool {
+        let id_at = |place: &u32| self.ranks[*place as usize].rule().expect("a rule");
+        let Ok(at) = self.by_id.binary_search_by_key(&id, id_at) else {
+            return false;
+        };
+        let place = self.by_id[at] as usize;
+        if self.is_hidden(place) {
+            return false;
+        }
+        self.hidden[place / 64] |= 1 << (place % 64);
+        self.hidden_rules += 1;
+        true
+    }
+}
+
+/// The bit of a place.
+#[inline(always)]
+fn bit(bits: &[u64], place: usize) -> u64 {
+    bits[place / 64] & 1 << (place % 64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Memory;
+    use crate::progress::NoProgress;
+    use crate::rule::{ActionId, FieldMatch, Priority};
+    use crate::schema::{Field, MatchKind};
+
+    /// A range, a prefix, a mask with holes and a rule for everything.
+    fn ranked() -> RankedRules {
+        let field = Field::new("f", 16, MatchKind::Range);
+        let schema = Schema::new("t", vec![field]).unwrap();
+        let mut rules = RuleSet::new(&schema);
+        let matches = [
+            (5, FieldMatch::Range { low: 10, high: 20 }),
+            (
+                9,
+                FieldMatch::Ternary {
+                    value: 0x0101,
+                    mask: 0x0f0f,
+                },
+            ),
+            (
+                7,
+                FieldMatch::Prefix {
+                    value: 0x1200,
+                    length: 8,
+                },
+            ),
+            (1, FieldMatch::Any),
+        ];
+        for (number, (priority, of_field)) in matches.into_iter().enumerate() {
+            let id = RuleId::from_index(10 * number);
+            rules
+                .add(id, Priority(priority), ActionId(0), &[of_field])
+                .unwrap();
+        }
+        let mut memory = Memory::unlimited();
+        let mut progress = NoProgress;
+        let mut monitor = Monitor::new(&mut progress, &mut memory);
+        RankedRules::build(&rules, &Limits::default(), &mut monitor).unwrap()
+    }
+
+    #[test]
+    fn places_are_by_rank_and_ends_are_those_of_the_match() {
+        let ranked = ranked();
+        let field = ranked.schema().field_ids().next().unwrap();
+        let found: Vec<_> = (0..ranked.len())
+            .map(|place| {
+                let id = ranked.winner(place).rule().unwrap().index();
+                (id, ranked.ends(place, field), ranked.is_box(place))
+            })
+            .collect();
+        let expected = [
+            (10, (0x0101, 0xf1f1), false),
+            (20, (0x1200, 0x12ff), true),
+            (0, (10, 20), true),
+            (30, (0, 0xffff), true),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(ranked.better_than(Winner::MISS), 4);
+        assert_eq!(ranked.better_than(ranked.winner(2)), 2);
+        assert_eq!(ranked.bytes(), RankedRules::bytes_of(ranked.schema(), 4));
+        // Between the ends, and not under the mask.
+        assert!(!ranked.matches_inside(0, &[0x0102 << 48]));
+    }
+
+    #[test]
+    fn hidden_rules_match_nothing() {
+        let mut ranked = ranked();
+        let field = ranked.schema().field_ids().next().unwrap();
+        let mut key = [0];
+        ranked.schema().placement(field).set(&mut key, 0x1234);
+        assert!(ranked.matches(1, &key) && ranked.matches_inside(1, &key));
+        let id = RuleId::new(20).unwrap();
+        assert!(ranked.hide(id) && !ranked.hide(id));
+        assert!(!ranked.hide(RuleId::new(21).unwrap()));
+        assert!(!ranked.matches(1, &key) && !ranked.matches_inside(1, &key));
+        assert!(ranked.is_hidden(1) && ranked.hidden()[0] == 2);
+        assert_eq!((ranked.len(), ranked.present()), (4, 3));
+    }
+}
