@@ -322,9 +322,14 @@ mod tests {
         tree.finish();
         assert_eq!(tree.len(), starts.len());
         assert_eq!(tree.bytes(), RangeTree::bytes_of(width, starts.len()));
-        let near = starts
-            .iter()
-            .flat_map(|&start| [start.saturating_sub(1), start, (start + 1).min(most), most]);
+        let near = starts.iter().flat_map(|&start| {
+            [
+                start.saturating_sub(1),
+                start,
+                start.saturating_add(1).min(most),
+                most,
+            ]
+        });
         let keys: Vec<[u64; 2]> = near
             .map(|value| {
                 let mut key = [0; 2];
@@ -364,6 +369,11 @@ mod tests {
             };
             check(width, starts);
         }
+    }
+
+    #[test]
+    fn the_last_value_of_the_widest_field_is_a_start() {
+        check(128, vec![u128::MAX, u128::MAX - 1]);
     }
 
     #[test]
