@@ -131,6 +131,16 @@ pub trait Classifier: Send + Sync {
         None
     }
 
+    /// A classifier with the same rules, of which the same are hidden; what is
+    /// hidden in one of the two from now on is not in the other. They may share
+    /// the memory of all that does not change. For engines that take no
+    /// updates, below two update buffers.
+    ///
+    /// `None` when the engine cannot do this.
+    fn duplicate(&self) -> Option<Box<dyn Classifier>> {
+        None
+    }
+
     /// The same engine with updates, to read, if it has them.
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {
         None

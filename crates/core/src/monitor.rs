@@ -95,6 +95,11 @@ impl<'a> Monitor<'a> {
         self.memory
     }
 
+    /// The observer and the counter of memory, for a build within this one.
+    pub(crate) fn parts(&mut self) -> (&mut dyn Progress, &mut Memory) {
+        (self.progress, self.memory)
+    }
+
     #[cold]
     fn report(&mut self) -> Result<(), BuildError> {
         self.steps = 0;

@@ -69,6 +69,10 @@ pub trait Reoptimise {
     /// while another is being installed waits until that is done, or until a
     /// newer one takes its place.
     ///
+    /// An engine whose plans hold for certain rules alone, such as `sfl`, keeps
+    /// what it has where the plan is of other rules, or too old to know what
+    /// changed since.
+    ///
     /// Returns `false`, and does nothing, with a plan for another engine or
     /// schema.
     #[must_use]

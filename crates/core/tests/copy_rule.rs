@@ -221,15 +221,21 @@ fn run(spec: &str, schema: &Arc<Schema>, seed: u64) {
 #[test]
 fn rules_are_read_back_as_they_were_put_in() {
     let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
-    let mut specs: Vec<&str> = dynamic.map(|spec| spec.engine().name).collect();
-    assert!(
-        specs.contains(&"forest") && specs.contains(&"tss"),
-        "{specs:?}"
-    );
-    specs.extend(["forest:most=2", "forest:without=nested", "tss:ports=off"]);
+    let mut specs: Vec<String> = dynamic.map(|spec| spec.to_string()).collect();
+    for expected in ["forest", "tss", "sfl(bit-vector)"] {
+        assert!(specs.iter().any(|spec| spec == expected), "{specs:?}");
+    }
+    let options = [
+        "forest:most=2",
+        "forest:without=nested",
+        "tss:ports=off",
+        "sfl(bit-vector):delta=5",
+        "sfl(bit-vector):form=paper",
+    ];
+    specs.extend(options.map(str::to_owned));
     for spec in specs {
         for (seed, schema) in (1..).zip(schemas()) {
-            run(spec, &schema, seed);
+            run(&spec, &schema, seed);
         }
     }
 }

@@ -119,7 +119,9 @@ fn variants_are_what_is_declared_and_skips_are_counted() {
             };
             declared += option.samples().len();
             option.kind.words().iter().for_each(|word| has(word));
-            if let OptionKind::Whole { min, max } = option.kind {
+            if let OptionKind::Whole { min, max } | OptionKind::WholeOrAuto { min, max } =
+                option.kind
+            {
                 [min, max]
                     .iter()
                     .for_each(|number| has(&number.to_string()));

@@ -136,7 +136,7 @@ impl Engine {
 impl EngineOption {
     fn new(option: &engine::EngineOption) -> EngineOption {
         let (min, max) = match option.kind {
-            OptionKind::Whole { min, max } => (
+            OptionKind::Whole { min, max } | OptionKind::WholeOrAuto { min, max } => (
                 Some(Number::Whole(min)),
                 (max < usize::MAX).then_some(Number::Whole(max)),
             ),

@@ -26,7 +26,7 @@ fn the_example_is_counted() {
     }
     assert_eq!(
         report["engines"].as_array().unwrap().len(),
-        classyard::ENGINES.len()
+        classyard::EngineSpec::all().count()
     );
     let forest = &report["engines"][1];
     assert_eq!(forest["engine"], "forest");
@@ -51,7 +51,7 @@ fn what_engines_would_cost_is_told_without_building() {
     let report = run("inspect --format json --no-engines").exits(0).json();
     assert!(report["engines"].as_array().unwrap().is_empty());
     let estimates = report["estimates"].as_array().unwrap();
-    assert_eq!(estimates.len(), classyard::ENGINES.len());
+    assert_eq!(estimates.len(), classyard::EngineSpec::all().count());
     let built = run("inspect --format json").exits(0).json();
     for (row, built) in estimates.iter().zip(built["engines"].as_array().unwrap()) {
         assert_eq!(row["engine"], built["engine"]);

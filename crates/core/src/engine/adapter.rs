@@ -236,6 +236,11 @@ pub trait Algorithm<const W: usize>: Sized + Send + Sync + 'static {
         let _ = id;
         None
     }
+
+    /// See [`Classifier::duplicate`].
+    fn duplicate(&self) -> Option<Self> {
+        None
+    }
 }
 
 /// An algorithm whose rules may change.
@@ -478,6 +483,17 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
 
     fn hide(&mut self, id: RuleId) -> Option<bool> {
         self.algorithm.hide(id)
+    }
+
+    fn duplicate(&self) -> Option<Box<dyn Classifier>> {
+        Some(Box::new(Adapter::<W, A, K> {
+            algorithm: self.algorithm.duplicate()?,
+            engine: self.engine,
+            schema: Arc::clone(&self.schema),
+            limits: self.limits,
+            peak: self.peak,
+            kind: PhantomData,
+        }))
     }
 
     fn dynamic(&self) -> Option<&dyn DynamicClassifier> {

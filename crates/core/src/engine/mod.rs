@@ -9,6 +9,7 @@
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
+//! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
 //! in [`ENGINES`]. Conformance
@@ -35,6 +36,7 @@ mod linear;
 mod options;
 mod range_tree;
 mod ranked;
+mod sfl;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -55,6 +57,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
     bit_vector::ENGINE,
+    sfl::ENGINE,
 ];
 
 /// An engine's registry entry.
@@ -152,11 +155,17 @@ pub fn engine(name: &str) -> Result<&'static Engine, SpecError> {
 }
 
 /// [`BuildError::Static`] for an engine, with the registered engines that take
-/// updates.
+/// updates; those that wrap another one as `NAME(INNER)`.
 #[must_use]
 pub fn takes_no_updates(engine: &str) -> BuildError {
     let dynamic = EngineSpec::all().filter(EngineSpec::is_dynamic);
-    let names: Vec<String> = dynamic.map(|spec| spec.to_string()).collect();
+    let mut names: Vec<String> = dynamic
+        .map(|spec| match spec.inner() {
+            Some(_) => format!("{}(INNER)", spec.engine().name),
+            None => spec.to_string(),
+        })
+        .collect();
+    names.dedup();
     BuildError::Static {
         engine: engine.to_owned(),
         dynamic: names.join(", "),

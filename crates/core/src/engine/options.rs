@@ -19,12 +19,22 @@ pub struct EngineOption {
     pub help: &'static str,
 }
 
+/// The word for a number that the engine chooses.
+const AUTO: &str = "auto";
+
 /// Which values an option takes.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum OptionKind {
     /// A whole number from `min` to `max`.
     Whole {
+        /// The least.
+        min: usize,
+        /// The greatest.
+        max: usize,
+    },
+    /// A whole number from `min` to `max`, or `auto`: the engine chooses.
+    WholeOrAuto {
         /// The least.
         min: usize,
         /// The greatest.
@@ -54,11 +64,11 @@ pub enum OptionKind {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum OptionValue {
-    /// A value of [`OptionKind::Whole`].
+    /// A value of [`OptionKind::Whole`], or one of [`OptionKind::WholeOrAuto`].
     Whole(usize),
     /// A value of [`OptionKind::Decimal`].
     Decimal(f64),
-    /// A value of [`OptionKind::Choice`] or [`OptionKind::HostChoice`].
+    /// A value of [`OptionKind::Choice`] or [`OptionKind::HostChoice`], or `auto`.
     Choice(&'static str),
     /// A value of [`OptionKind::Seed`].
     Seed(Seed),
@@ -92,6 +102,25 @@ impl EngineOption {
             name,
             kind: OptionKind::Whole { min, max },
             default: OptionValue::Whole(default),
+            help,
+        }
+    }
+
+    /// An option that takes a whole number or, which is the default, `auto`.
+    ///
+    /// # Panics
+    /// When `min` is above `max`.
+    #[must_use]
+    pub const fn whole_or_auto(
+        name: &'static str,
+        (min, max): (usize, usize),
+        help: &'static str,
+    ) -> EngineOption {
+        assert!(min <= max, "there is a number");
+        EngineOption {
+            name,
+            kind: OptionKind::WholeOrAuto { min, max },
+            default: OptionValue::Choice(AUTO),
             help,
         }
     }
@@ -179,6 +208,12 @@ impl EngineOption {
     #[must_use]
     pub fn samples(&self) -> Vec<OptionValue> {
         match self.kind {
+            OptionKind::WholeOrAuto { min, max } => {
+                let numbers = EngineOption::whole(self.name, (min, max), min, self.help);
+                let mut samples = numbers.samples();
+                samples.push(self.default);
+                samples
+            }
             OptionKind::Whole { min, max } => {
                 let mut numbers = vec![min, max, 0, 1, 2, 8];
                 if let OptionValue::Whole(default) = self.default {
@@ -205,22 +240,25 @@ impl EngineOption {
 }
 
 impl OptionKind {
-    /// The word for the kind of values: `whole`, `decimal`, `choice` or `seed`.
+    /// The word for the kind of values: `whole`, `whole-or-auto`, `decimal`,
+    /// `choice` or `seed`.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             OptionKind::Whole { .. } => "whole",
+            OptionKind::WholeOrAuto { .. } => "whole-or-auto",
             OptionKind::Decimal { .. } => "decimal",
             OptionKind::Choice(_) | OptionKind::HostChoice { .. } => "choice",
             OptionKind::Seed => "seed",
         }
     }
 
-    /// The words to choose from; none for numbers.
+    /// The words to choose from; none where there are but numbers.
     #[must_use]
     pub fn words(&self) -> &'static [&'static str] {
         match self {
             OptionKind::Choice(words) | OptionKind::HostChoice { words, .. } => words,
+            OptionKind::WholeOrAuto { .. } => &[AUTO],
             _ => &[],
         }
     }
@@ -229,7 +267,8 @@ impl OptionKind {
     #[must_use]
     pub fn parse(&self, text: &str) -> Option<OptionValue> {
         match self {
-            OptionKind::Whole { min, max } => {
+            OptionKind::WholeOrAuto { .. } if text == AUTO => Some(OptionValue::Choice(AUTO)),
+            OptionKind::Whole { min, max } | OptionKind::WholeOrAuto { min, max } => {
                 let number = text.parse().ok()?;
                 (*min..=*max)
                     .contains(&number)
@@ -260,6 +299,9 @@ impl fmt::Display for OptionKind {
                 max: usize::MAX,
             } => write!(f, "a whole number of at least {min}"),
             OptionKind::Whole { min, max } => write!(f, "a whole number from {min} to {max}"),
+            OptionKind::WholeOrAuto { min, max } => {
+                write!(f, "`{AUTO}` or a whole number from {min} to {max}")
+            }
             OptionKind::Decimal { min, max } => write!(f, "a number from {min} to {max}"),
             OptionKind::Choice(words) | OptionKind::HostChoice { words, .. } => {
                 write!(f, "one of {}", words.join(", "))

@@ -30,15 +30,21 @@ const BLOCK: usize = 512;
 const SORTING: &str = "sorting rules";
 const COPYING: &str = "copying rules";
 
-/// A copy of rules, best first.
+/// A copy of rules, best first. Duplicates share all but what is hidden.
+#[derive(Clone)]
 pub(super) struct RankedRules {
+    shared: Arc<Shared>,
+    hidden: Vec<u64>,
+    hidden_rules: usize,
+}
+
+/// What does not change.
+struct Shared {
     schema: Arc<Schema>,
     ranks: Vec<Winner>,
     words: Vec<u64>,
     by_id: Vec<u32>,
     inexact: Vec<u64>,
-    hidden: Vec<u64>,
-    hidden_rules: usize,
 }
 
 impl RankedRules {
@@ -79,71 +85,72 @@ impl RankedRules {
         sort_by_key(&mut by_id, id, monitor)?;
 
         monitor.begin(COPYING, count)?;
-        let mut ranked = RankedRules {
+        let mut shared = Shared {
             schema: Arc::clone(schema),
             ranks: Vec::with_capacity(count),
             words: Vec::with_capacity(count * schema.rule_words()),
             by_id,
             inexact: vec![0; Self::bit_words(count)],
-            hidden: vec![0; Self::bit_words(count)],
-            hidden_rules: 0,
         };
         for (place, &at) in order.iter().enumerate() {
             let rule = rules.rule(at as usize);
-            ranked.ranks.push(rule.winner());
-            ranked.words.extend_from_slice(rule.words());
-            if schema.field_ids().any(|id| !ranked.is_interval(place, id)) {
-                ranked.inexact[place / 64] |= 1 << (place % 64);
+            shared.ranks.push(rule.winner());
+            shared.words.extend_from_slice(rule.words());
+            if schema.field_ids().any(|id| !shared.is_interval(place, id)) {
+                shared.inexact[place / 64] |= 1 << (place % 64);
             }
             monitor.advance(1)?;
         }
         drop(order);
         monitor.memory().give_back(bytes_of::<u32>(count));
-        Ok(ranked)
+        Ok(RankedRules {
+            shared: Arc::new(shared),
+            hidden: vec![0; Self::bit_words(count)],
+            hidden_rules: 0,
+        })
     }
 
     pub(super) fn schema(&self) -> &Arc<Schema> {
-        &self.schema
+        &self.shared.schema
     }
 
     /// The number of places, those of hidden rules included.
     pub(super) fn len(&self) -> usize {
-        self.ranks.len()
+        self.shared.ranks.len()
     }
 
     /// The number of rules that are not hidden.
     pub(super) fn present(&self) -> usize {
-        self.ranks.len() - self.hidden_rules
+        self.shared.ranks.len() - self.hidden_rules
     }
 
     pub(super) fn bytes(&self) -> usize {
-        let words = [&self.words, &self.inexact, &self.hidden];
+        let words = [&self.shared.words, &self.shared.inexact, &self.hidden];
         let words = words.map(|words| bytes_of::<u64>(words.capacity()));
-        bytes_of::<Winner>(self.ranks.capacity())
-            + bytes_of::<u32>(self.by_id.capacity())
+        bytes_of::<Winner>(self.shared.ranks.capacity())
+            + bytes_of::<u32>(self.shared.by_id.capacity())
             + words.iter().sum::<usize>()
     }
 
     /// The rule at a place, as an answer.
     #[inline(always)]
     pub(super) fn winner(&self, place: usize) -> Winner {
-        self.ranks[place]
+        self.shared.ranks[place]
     }
 
     /// How many rules beat a winner: those at the places below.
     #[inline]
     pub(super) fn better_than(&self, best: Winner) -> usize {
         match best.is_miss() {
-            true => self.ranks.len(),
-            false => self.ranks.partition_point(|rank| rank.beats(best)),
+            true => self.shared.ranks.len(),
+            false => self.shared.ranks.partition_point(|rank| rank.beats(best)),
         }
     }
 
     /// The rule at a place.
     #[inline]
     pub(super) fn rule(&self, place: usize) -> PackedRule<'_> {
-        let words = self.schema.rule_words();
-        PackedRule::new(&self.schema, &self.words[place * words..][..words])
+        self.shared.rule(place)
     }
 
     /// The smallest and the largest value that a rule matches in a field.
@@ -151,19 +158,10 @@ impl RankedRules {
         self.rule(place).field_ends(field)
     }
 
-    /// Whether a rule matches all values between its ends in a field: it has a
-    /// prefix or a range there, and no mask with holes.
-    pub(super) fn is_interval(&self, place: usize, field: FieldId) -> bool {
-        let most = self.schema.field(field).max_value();
-        let mask = self.schema.placement(field).get(self.rule(place).mask);
-        let free = most & !mask;
-        free & free.wrapping_add(1) == 0
-    }
-
     /// Whether a rule matches all keys between its ends in every field.
     #[allow(dead_code)] // for trees
     pub(super) fn is_box(&self, place: usize) -> bool {
-        bit(&self.inexact, place) == 0
+        bit(&self.shared.inexact, place) == 0
     }
 
     #[inline]
@@ -175,7 +173,7 @@ impl RankedRules {
     /// rule's, and the rule is not hidden.
     #[inline]
     pub(super) fn matches_inside(&self, place: usize, key: &[u64]) -> bool {
-        if bit(&self.inexact, place) | bit(&self.hidden, place) == 0 {
+        if bit(&self.shared.inexact, place) | bit(&self.hidden, place) == 0 {
             return true;
         }
         !self.is_hidden(place) && self.rule(place).matches(key)
@@ -196,17 +194,34 @@ impl RankedRules {
     /// Hides a rule: it wins no more. Returns `false` when there is none of that
     /// id, or it is hidden. Takes O(log n).
     pub(super) fn hide(&mut self, id: RuleId) -> bool {
-        let id_at = |place: &u32| self.ranks[*place as usize].rule().expect("a rule");
-        let Ok(at) = self.by_id.binary_search_by_key(&id, id_at) else {
+        let id_at = |place: &u32| self.shared.ranks[*place as usize].rule().expect("a rule");
+        let Ok(at) = self.shared.by_id.binary_search_by_key(&id, id_at) else {
             return false;
         };
-        let place = self.by_id[at] as usize;
+        let place = self.shared.by_id[at] as usize;
         if self.is_hidden(place) {
             return false;
         }
         self.hidden[place / 64] |= 1 << (place % 64);
         self.hidden_rules += 1;
         true
+    }
+}
+
+impl Shared {
+    #[inline]
+    fn rule(&self, place: usize) -> PackedRule<'_> {
+        let words = self.schema.rule_words();
+        PackedRule::new(&self.schema, &self.words[place * words..][..words])
+    }
+
+    /// Whether a rule matches all values between its ends in a field: it has a
+    /// prefix or a range there, and no mask with holes.
+    fn is_interval(&self, place: usize, field: FieldId) -> bool {
+        let most = self.schema.field(field).max_value();
+        let mask = self.schema.placement(field).get(self.rule(place).mask);
+        let free = most & !mask;
+        free & free.wrapping_add(1) == 0
     }
 }
 

@@ -503,7 +503,8 @@ fn static_engines_are_refused() {
     assert_eq!(
         error.to_string(),
         "engine `fragile` takes no updates, so there can be no live table of it; these take \
-         updates: linear, forest, tss, tuplemerge, tuplemerge-offline, tuplemerge-vpp"
+         updates: linear, forest, tss, tuplemerge, tuplemerge-offline, tuplemerge-vpp, \
+         sfl(INNER)"
     );
 }
 

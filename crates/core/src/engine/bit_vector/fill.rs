@@ -1,5 +1,7 @@
 //! Filling the vectors of all fields.
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use super::field::Field;
@@ -53,13 +55,13 @@ impl BitVector {
         check_vectors(spec, bytes_of::<Block>(blocks))?;
         monitor.memory().keep(bytes_of::<Block>(blocks))?;
         monitor.memory().keep(bytes_of::<Field>(sizes.len()))?;
-        self.rows.reserve_exact(blocks);
-        self.fields.reserve_exact(sizes.len());
+        let mut rows = Vec::with_capacity(blocks);
+        let mut fields = Vec::with_capacity(sizes.len());
         for size in sizes {
             filling.gather(size.id, monitor)?;
-            let field = filling.fill(size, &mut self.rows, monitor)?;
-            self.fields.push(field);
+            fields.push(filling.fill(size, &mut rows, monitor)?);
         }
+        (self.rows, self.fields) = (Arc::new(rows), Arc::new(fields));
         monitor.memory().give_back(bytes_of::<Event>(most_events));
         Ok(())
     }

@@ -66,6 +66,8 @@ mod fill;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::range_tree::GROUP;
@@ -188,14 +190,15 @@ impl Family for AnyWidth {
     type At<const W: usize> = BitVector;
 }
 
-/// Rules as bits of vectors.
+/// Rules as bits of vectors. Duplicates share the vectors.
+#[derive(Clone)]
 struct BitVector {
     isa: Isa,
     /// Best first, as are all bits.
     rules: RankedRules,
     /// Those fields that some rule does not leave open; at least one.
-    fields: Vec<Field>,
-    rows: Vec<Block>,
+    fields: Arc<Vec<Field>>,
+    rows: Arc<Vec<Block>>,
     /// Blocks of a row.
     row_blocks: usize,
 }
@@ -207,7 +210,7 @@ impl BitVector {
     /// Looks keys up with room for `F` fields each; there may be fewer.
     fn offsets<const F: usize>(&self, key: &[u64]) -> Offsets<F> {
         let mut offsets = [0; F];
-        for (offset, field) in offsets.iter_mut().zip(&self.fields) {
+        for (offset, field) in offsets.iter_mut().zip(self.fields.iter()) {
             *offset = field.row(key) * self.row_blocks;
         }
         offsets
@@ -308,8 +311,8 @@ impl<const W: usize> Algorithm<W> for BitVector {
         let mut built = BitVector {
             isa: Isa::named(isa).expect("the specification was checked"),
             rules: RankedRules::build(rules, limits, &mut monitor)?,
-            fields: Vec::new(),
-            rows: Vec::new(),
+            fields: Arc::default(),
+            rows: Arc::default(),
             row_blocks: blocks_of(rules.len()),
         };
         built.fill_rows(spec, u64::MAX, &mut monitor)?;
@@ -464,6 +467,10 @@ impl<const W: usize> Algorithm<W> for BitVector {
 
     fn hide(&mut self, id: RuleId) -> Option<bool> {
         Some(self.rules.hide(id))
+    }
+
+    fn duplicate(&self) -> Option<BitVector> {
+        Some(self.clone())
     }
 }
 

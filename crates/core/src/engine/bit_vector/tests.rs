@@ -158,7 +158,6 @@ fn sets_of_rules_with_one_hash_keep_vectors_of_their_own() {
             memory: &mut memory,
         };
         let mut built = <BitVector as Algorithm<2>>::build(&mut request).unwrap();
-        (built.fields, built.rows) = (Vec::new(), Vec::new());
         let mut progress = NoProgress;
         let mut monitor = Monitor::new(&mut progress, &mut memory);
         built.fill_rows(&spec, hash_bits, &mut monitor).unwrap();

@@ -1,0 +1,228 @@
+//! `sfl(INNER)`: updates for an engine that takes none.
+//!
+//! # Idea
+//! The inner engine is built over the rules of some moment. Rules that come
+//! later wait in a small *update buffer*, those that go are hidden in the inner
+//! engine. A lookup asks the inner engine, then looks for a better rule in the
+//! buffer. When more than δ changes wait, the inner engine is built anew over
+//! all rules, the *master rule set*, and the buffer is emptied.
+//!
+//! # Data layout
+//! ```text
+//! master:  all rules, with their actions                  places by id
+//! inner:   an engine over the rules of its build          some of them hidden
+//! buffer:  [ rank ] …   [ value mask high ] …             best first
+//! log:     [ id ] …                                       changes since the build
+//! ```
+//!
+//! # Lookup
+//! ```text
+//! winner = the inner engine's
+//! for rule in the buffer, while its rank beats winner:
+//!     if it matches: winner = rule
+//! ```
+//!
+//! # Updates
+//! ```text
+//! insert: put the rule into the master set and into the buffer
+//! remove: take it out of the master set; out of the buffer, or hide it in the
+//!         inner engine
+//! ```
+//! With `rebuild=beside`, the default, the caller builds the inner engine anew
+//! while lookups and updates go on: [`Reoptimise`](crate::Reoptimise) says when
+//! more than δ changes wait, copies the rules some hundred at a time, and takes
+//! the new engine in. What was changed meanwhile is found in the log: these
+//! rules are hidden in the new engine, and stay in the buffer. Where a caller
+//! does not do that, the update after which [`PATIENCE`] times as many changes
+//! wait rebuilds. With `rebuild=at-once`, the update after which more than δ
+//! wait does.
+//!
+//! # Cost
+//! b changes wait: lookup as the inner engine and O(b); insert O(b), remove
+//! O(log n + b). Memory: the rules once more than in the inner engine, and both
+//! of its structures while a new one is built.
+//!
+//! # The threshold
+//! `delta=auto` is where waiting costs as much as rebuilding. With B nanoseconds
+//! for a build, c for comparing a rule, and l lookups for each change, k
+//! changes cost B + c l k²/2 until the next rebuild, which is least for each
+//! change at k = √(2 B / c l). B is the inner engine's [estimate], l the option
+//! `lookups`.
+//!
+//! # Where we differ from the paper, and why
+//! `form=paper` is the method as published, with indices, nodes and offsets; see
+//! [`paper`]. The form of the default has these differences:
+//! - Rules are known by rank and id, which no insertion shifts, so there are no
+//!   offsets.
+//! - A deleted rule is hidden in the inner engine. In the paper, a lookup that
+//!   finds a deleted rule searches all rules behind it; that is left for inner
+//!   engines that cannot hide.
+//! - Rebuilding beside updates. In the paper the update that exceeds δ rebuilds.
+//! - An inner engine that refuses the rules of now, for a limit of its own, is
+//!   kept; the next rebuild is tried when twice as many changes wait.
+//!
+//! # References
+//! [SFL17] §IV.
+//!
+//! [SFL17]: crate::papers#sfl17
+//! [estimate]: crate::Estimate
+
+mod buffer;
+mod buffered;
+mod master;
+mod paper;
+mod rebuild;
+#[cfg(test)]
+mod tests;
+
+use crate::classifier::Classifier;
+use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
+use crate::engine::{Engine, EngineOption, EngineSpec, OptionValue, Wraps};
+use crate::error::BuildError;
+use crate::estimate::{Estimate, Shape, nanoseconds};
+use crate::ruleset::RuleSet;
+
+use buffered::Buffered;
+use master::Master;
+use paper::Paper;
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "sfl",
+    summary: "updates for a static engine: rules that change wait in a buffer until it is rebuilt",
+    paper: "[SFL17] §IV",
+    wraps: Wraps::Static,
+    options: &[
+        EngineOption::whole_or_auto(
+            "delta",
+            (0, 1_000_000),
+            "changes that may wait; more make a rebuild due",
+        ),
+        EngineOption::whole(
+            "lookups",
+            (1, 1_000_000_000),
+            10_000,
+            "lookups for each change, by which `delta=auto` weighs waiting against rebuilding",
+        ),
+        EngineOption::choice(
+            "rebuild",
+            &["beside", "at-once"],
+            "beside: by re-optimisation, while lookups and updates go on; at-once: within the \
+             update that exceeds delta",
+        ),
+        EngineOption::choice(
+            "form",
+            &["stable", "paper"],
+            "stable: rules known by id; paper: by index, as published, rebuilt at once",
+        ),
+    ],
+    dynamic: Engine::takes_updates,
+    accepts: |spec, schema| inner_of(spec).accepts(schema),
+    build,
+    estimate,
+};
+
+/// Times delta changes after which an update rebuilds, if nobody else did.
+const PATIENCE: usize = 8;
+
+/// The threshold where nothing can be estimated: that of [SFL17] §V.C.
+const USUAL_DELTA: usize = 20;
+
+/// The inner engine's specification.
+fn inner_of(spec: &EngineSpec) -> &EngineSpec {
+    spec.inner().expect("it wraps an engine")
+}
+
+/// The forms at every key width.
+struct Stable;
+struct Published;
+
+impl DynamicFamily for Stable {
+    type At<const W: usize> = Buffered;
+}
+
+impl DynamicFamily for Published {
+    type At<const W: usize> = Paper;
+}
+
+fn build(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError> {
+    match request.spec.options().choice("form") {
+        "paper" => build_dynamic::<Published>(request),
+        _ => build_dynamic::<Stable>(request),
+    }
+}
+
+/// What the options say about rebuilding.
+#[derive(Clone, Copy)]
+struct Settings {
+    /// `None` for `auto`.
+    delta: Option<usize>,
+    lookups: usize,
+    at_once: bool,
+}
+
+impl Settings {
+    fn of(spec: &EngineSpec) -> Settings {
+        let options = spec.options();
+        Settings {
+            delta: match options.value("delta") {
+                OptionValue::Whole(delta) => Some(delta),
+                _ => None,
+            },
+            lookups: options.whole("lookups"),
+            at_once: options.choice("rebuild") == "at-once",
+        }
+    }
+
+    /// The changes that may wait beside an inner engine over some rules.
+    #[allow(clippy::cast_precision_loss)] // an estimate
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn delta(&self, inner: &EngineSpec, rules: &RuleSet) -> usize {
+        if let Some(delta) = self.delta {
+            return delta;
+        }
+        let limits = crate::limits::Limits::default();
+        let Ok(estimate) = inner.estimate(&Shape::of(rules), &limits) else {
+            return USUAL_DELTA;
+        };
+        let build = estimate.build.as_secs_f64() * 1e9;
+        let compare = compare_ns(rules.schema().rule_words());
+        let changes = (2.0 * build / (compare * self.lookups as f64)).sqrt();
+        changes.clamp(1.0, 1e6) as usize
+    }
+}
+
+/// Comparing a rule of the buffer, half of which a lookup compares.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn compare_ns(rule_words: usize) -> f64 {
+    (COMPARE_NS + COMPARE_WORD_NS * rule_words as f64) / 2.0
+}
+
+// Prices in nanoseconds; what they were fitted to: see `estimate`.
+const COMPARE_NS: f64 = 1.0;
+const COMPARE_WORD_NS: f64 = 0.1;
+/// A lookup beside the inner engine's.
+const LOOKUP_NS: f64 = 2.0;
+/// Copying a rule into the master set.
+const BUILD_NS: f64 = 30.0;
+/// An update of the master set and the buffer.
+const UPDATE_NS: f64 = 250.0;
+
+/// The inner engine and the master rule set, nothing in the buffer.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    let limits = crate::limits::Limits::default();
+    let inner = inner_of(spec).estimate(shape, &limits)?;
+    let rules = shape.rules();
+    let own = match spec.options().choice("form") {
+        "paper" => Paper::bytes_of(shape.schema(), rules),
+        _ => Master::bytes_of(shape.schema(), rules),
+    };
+    let build = inner.build.as_secs_f64() * 1e9 + rules as f64 * BUILD_NS;
+    Ok(Estimate {
+        bytes: inner.bytes.saturating_add(own),
+        build: nanoseconds(build),
+        lookup_ns: inner.lookup_ns + LOOKUP_NS,
+        update_ns: Some(UPDATE_NS),
+    })
+}

@@ -1,0 +1,117 @@
+//! Rebuilding the inner engine while rules change.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+
+use super::buffered::Buffered;
+use super::master::Master;
+use super::{ENGINE, Settings};
+use crate::classifier::Classifier;
+use crate::engine::EngineSpec;
+use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::memory::map_bytes;
+use crate::monitor::Monitor;
+use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
+use crate::rule::RuleId;
+use crate::ruleset::RuleSet;
+use crate::seed::MapState;
+
+/// What progress observers are told.
+const HASHING: &str = "hashing rules";
+
+/// Rules copied with each look.
+const LOOKED_AT: usize = 1 << 9;
+
+/// Rules, copied some at a time from the last to the first, and what to build
+/// over them.
+struct Copied {
+    spec: EngineSpec,
+    settings: Settings,
+    limits: Limits,
+    rules: RuleSet,
+    /// Places from here on have been copied.
+    below: usize,
+}
+
+/// A new inner engine.
+pub(super) struct Plan {
+    pub(super) engine: Arc<dyn Classifier>,
+    /// The changes that may wait beside it.
+    pub(super) delta: usize,
+    /// The hash of each rule that it has.
+    pub(super) hashes: HashMap<RuleId, u64, MapState>,
+}
+
+impl Contents for Copied {
+    fn compute(&self, monitor: &mut Monitor<'_>) -> Result<Arc<dyn Any + Send + Sync>, BuildError> {
+        let (rules, count) = (&self.rules, self.rules.len());
+        let (progress, memory) = monitor.parts();
+        memory.take(map_bytes::<RuleId, u64>(count))?;
+        let built = self
+            .spec
+            .build_within(rules, &self.limits, progress, memory);
+        let engine = built?;
+        monitor.begin(HASHING, count)?;
+        let mut hashes = HashMap::with_capacity_and_hasher(count, MapState::default());
+        for rule in rules.iter() {
+            hashes.insert(rule.id(), Master::hash(&rule));
+            monitor.advance(1)?;
+        }
+        Ok(Arc::new(Plan {
+            hashes,
+            engine: Arc::from(engine),
+            delta: self.settings.delta(&self.spec, &self.rules),
+        }))
+    }
+}
+
+impl Reoptimise for Buffered {
+    /// In changes: those that wait make a rebuild due when there are more than
+    /// delta.
+    #[allow(clippy::cast_precision_loss)] // at most 2^32 changes
+    fn drift(&self) -> Drift {
+        let fitted = 2.0 * (self.delta() as f64 + 1.0);
+        Drift {
+            now: fitted + self.waiting() as f64,
+            fitted,
+            installing: false,
+        }
+    }
+
+    fn look(&self, snapshot: &mut Snapshot) -> bool {
+        let schema = self.master.schema();
+        let copied = snapshot.contents(ENGINE.name, schema, self.sequence(), || Copied {
+            spec: self.spec.clone(),
+            settings: self.settings,
+            limits: self.limits,
+            rules: RuleSet::new(schema),
+            below: usize::MAX,
+        });
+        copied.below = self
+            .master
+            .copy_some(copied.below, LOOKED_AT, &mut copied.rules);
+        copied.below == 0 && snapshot.complete()
+    }
+
+    /// A plan for other rules changes nothing, and neither does one whose snapshot
+    /// is older than what the engine knows of changes.
+    fn install(&mut self, plan: &LookupPlan) -> bool {
+        let Some(new) = plan.get::<Plan>(ENGINE.name, self.master.schema()) else {
+            return false;
+        };
+        self.take_in(&new, plan.sequence());
+        true
+    }
+
+    /// Plans are installed at once.
+    fn step(&mut self, _: usize) -> bool {
+        false
+    }
+
+    fn is_installing(&self) -> bool {
+        false
+    }
+}
