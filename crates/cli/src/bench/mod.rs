@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use classyard::{BuildError, EngineSpec, Limits, Policy, PolicyTrace, Progress, Scratch, Winner};
+use classyard::{BuildError, EngineSpec, Policy, PolicyTrace, Progress, Scratch, Winner};
 
 mod candidate;
 mod estimated;
@@ -41,6 +41,8 @@ use updates::{EachStep, Protocol};
 use verify::SCANNED_RULES;
 
 use crate::estimates::Shapes;
+use crate::failure::Failure;
+use crate::input::build_limits::BuildLimits;
 
 /// Rules and traffic to measure with.
 pub(crate) struct Subject {
@@ -57,6 +59,8 @@ pub(crate) struct Subject {
 pub(crate) struct Field {
     /// Our engines.
     pub(crate) engines: Vec<EngineSpec>,
+    /// What building one of them may take.
+    pub(crate) limits: BuildLimits,
     /// Other people's, found already.
     pub(crate) peers: Vec<PeerSpec>,
     /// The longest that a peer may take for building or a pass.
@@ -84,21 +88,37 @@ pub(crate) const PAPER_CHANGES: usize = 500_000;
 /// Measures everyone on one subject: a row for each engine, then for each
 /// algorithm of each peer.
 ///
+/// A peer that fails, or an engine that is refused, is a row that says so.
+///
 /// # Errors
-/// The [`BuildError`] of the first engine that cannot be built. A peer that
-/// fails is a row that says so.
+/// Why the first engine is refused, when all are.
 pub(crate) fn measure_subject(
     subject: &Subject,
     field: &Field,
     plan: &Plan,
     progress: &mut dyn Progress,
-) -> Result<Vec<Row>, BuildError> {
+) -> Result<Vec<Row>, Failure> {
     let Subject { policy, trace, .. } = subject;
-    let mut built = Vec::new();
+    let (mut engines, mut built, mut refused) = (Vec::new(), Vec::new(), Vec::new());
     for engine in &field.engines {
-        let (classifier, seconds) =
-            timed(|| policy.build(engine, &Limits::default(), &mut *progress));
-        built.push((classifier?, seconds));
+        let (classifier, seconds) = timed(|| {
+            (field.limits).build(&mut *progress, |limits, progress| {
+                policy.build(engine, limits, progress)
+            })
+        });
+        match classifier {
+            Ok(classifier) => {
+                engines.push(engine.clone());
+                built.push((classifier, seconds));
+            }
+            Err(reason) => refused.push((engine, reason)),
+        }
+    }
+    if built.is_empty()
+        && field.peers.is_empty()
+        && let Some((_, reason)) = refused.pop()
+    {
+        return Err(reason.into());
     }
     let mut peers = Vec::new();
     for (done, spec) in field.peers.iter().enumerate() {
@@ -133,11 +153,10 @@ pub(crate) fn measure_subject(
     });
     let mut shown = shown.into_iter();
 
-    let updates = measure_updates(subject, &field.engines, plan, progress)?;
+    let updates = measure_updates(subject, &engines, plan, progress)?;
     let shapes = Shapes::of(policy);
     let mut rows = Vec::new();
-    for ((engine, (classifier, seconds)), updated) in field.engines.iter().zip(&built).zip(updates)
-    {
+    for ((engine, (classifier, seconds)), updated) in engines.iter().zip(&built).zip(updates) {
         let shown = shown.next().expect("every engine has an entry");
         let shown = shown.expect("engines do not fail");
         let mut row = Measurement::new(subject, engine.to_string(), *seconds, &shown);
@@ -153,6 +172,10 @@ pub(crate) fn measure_subject(
         }
         row.wrong += updated.wrong;
         rows.push(Row::Measured(Box::new(row)));
+    }
+    for (engine, reason) in refused {
+        let failed = Failed::of_engine(subject, engine.to_string(), reason.to_string());
+        rows.push(Row::Failed(failed));
     }
     let mut entries = origins.into_iter().zip(shown);
     for (spec, peer) in field.peers.iter().zip(&peers) {

@@ -87,17 +87,19 @@ impl Measurement {
     }
 }
 
-/// A peer that could not be measured on a rule set.
+/// A peer that could not be measured on a rule set, or an engine that was not
+/// built.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Failed {
     /// The rule set.
     pub(crate) set: String,
-    /// The peer, with its algorithm if it got so far.
+    /// The engine, or the peer with its algorithm if it got so far.
     pub(crate) engine: String,
     /// Rules in the set.
     pub(crate) rules: usize,
     /// Why it failed.
     pub(crate) failed: String,
+    /// The peer's name; none of an engine.
     #[serde(skip)]
     pub(crate) peer: String,
 }
@@ -106,12 +108,20 @@ impl Failed {
     /// A row that says so.
     pub(super) fn row(subject: &Subject, peer: &PeerSpec, engine: String, reason: &str) -> Row {
         Row::Failed(Failed {
+            peer: peer.name().to_owned(),
+            ..Failed::of_engine(subject, engine, reason.to_owned())
+        })
+    }
+
+    /// Says why an engine was not built.
+    pub(super) fn of_engine(subject: &Subject, engine: String, reason: String) -> Failed {
+        Failed {
             set: subject.name.clone(),
             engine,
             rules: subject.policy.len(),
-            failed: reason.to_owned(),
-            peer: peer.name().to_owned(),
-        })
+            failed: reason,
+            peer: String::new(),
+        }
     }
 }
 

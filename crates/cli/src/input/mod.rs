@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use classyard::EngineSpec;
 use classyard_workload::diagnostic::ReadError;
@@ -11,6 +12,7 @@ use classyard_workload::limits::FileLimit;
 
 use crate::registry;
 
+pub(crate) mod build_limits;
 pub(crate) mod family;
 pub(crate) mod files;
 pub(crate) mod header_text;
@@ -44,6 +46,24 @@ pub(crate) fn read_bytes(path: &Path, limit: FileLimit) -> Result<Vec<u8>, ReadE
             file: source,
             error,
         }),
+    }
+}
+
+/// Reads a time, for argument parsers.
+pub(crate) fn span(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
+    let seconds = units.iter().find_map(|(unit, seconds)| {
+        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
+        Some(number * seconds)
+    });
+    match seconds {
+        Some(seconds) if (0.01..=86_400.0).contains(&seconds) => {
+            Ok(Duration::from_secs_f64(seconds))
+        }
+        _ => Err(format!(
+            "`{text}` is no time; expected a number with its unit such as 500ms, 5s or 1m, from \
+             10ms to a day"
+        )),
     }
 }
 
@@ -147,6 +167,16 @@ pub(crate) fn count(text: &str) -> Result<usize, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(span("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(span("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(span("1.5m"), Ok(Duration::from_secs(90)));
+        for bad in ["", "5", "0s", "1ms", "-1s", "2d", "nans", "infs"] {
+            assert!(span(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn counts_have_suffixes() {

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use crate::support::{Folder, RULES, Run, TRACE, example, program, words};
+use crate::support::{Folder, RULES, Run, TRACE, example, program, run, words};
 
 /// Runs the program with at most `mebibytes` MiB of address space.
 fn run_within(mebibytes: u64, arguments: &str) -> Run {
@@ -225,4 +225,60 @@ fn schemas_profiles_and_seed_files_are_bounded() {
     run_within(150, &format!("generate --seed-file {seed} -n 10 -o -"))
         .exits(2)
         .complains("acl_seed: more than 16777216 bytes");
+}
+
+/// In each command that builds an engine for its user.
+#[test]
+fn what_engines_may_take_is_limited() {
+    for (command, limit, reason) in [
+        ("classify", "--limit-engine-bytes 1K", "the limit is 1024"),
+        (
+            "classify",
+            "--limit-peak-bytes 2K",
+            "the limit on peak bytes is 2048",
+        ),
+        (
+            "explain --packet 1",
+            "--limit-engine-bytes 1K",
+            "the limit is 1024",
+        ),
+        (
+            "bench -e forest --sizes 100 --quick",
+            "--limit-engine-bytes 1K",
+            "the limit is 1024",
+        ),
+    ] {
+        run(&format!("{command} {limit}"))
+            .exits(2)
+            .complains(reason);
+    }
+    run("classify --limit-build-time 3")
+        .exits(2)
+        .complains("`3` is no time");
+    run("classify --limit-engine-bytes 1G --limit-peak-bytes 1G --limit-build-time 5m").exits(0);
+    // Other engines are counted all the same.
+    let built = run("inspect --limit-engine-bytes 20K --format json").exits(0);
+    let rows = built.json()["engines"].as_array().unwrap().len();
+    assert!((1..classyard::EngineSpec::all().count()).contains(&rows));
+    run("inspect --limit-engine-bytes 20K")
+        .exits(0)
+        .complains("sfl(bit-vector): the engine needs");
+}
+
+#[test]
+fn an_engine_that_is_refused_is_a_row_of_the_benchmark() {
+    let command = "bench -e bit-vector:mebibytes=1,forest --profiles acl1 --sizes 4k --quick";
+    let rows = run(&format!("{command} --format json")).exits(0).json();
+    let rows = rows.as_array().unwrap();
+    assert_eq!(rows.len(), 2);
+    assert_eq!(
+        (&rows[0]["engine"], &rows[0]["wrong"]),
+        (&"forest".into(), &0.into())
+    );
+    assert_eq!(rows[1]["engine"], "bit-vector:mebibytes=1");
+    let reason = rows[1]["failed"].as_str().unwrap();
+    assert!(reason.contains("the limit is 1048576"), "{reason}");
+    run(command)
+        .exits(0)
+        .prints("bit-vector:mebibytes=1 fails on acl1 4k: the engine needs");
 }

@@ -15,6 +15,7 @@ use crate::bench::{
     generated_trace,
 };
 use crate::failure::Failure;
+use crate::input::build_limits::BuildLimits;
 use crate::input::family::{FamilyName, named_sets};
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::choice_of;
@@ -67,8 +68,8 @@ JSON: one object for each engine (and rule set) with set, engine, rules, build_s
 index_bytes, tables, batch_headers_per_second, single_headers_per_second, updates_per_second,
 updates_with_lookups_per_second, update_seconds, update_wall_seconds, wrong and peer; rates are
 {min, median, max}, times {p50, p90, p99, p999, max} in seconds. For a peer's algorithm, peer has
-name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes; a peer that cannot be
-measured has set, engine, rules and failed, the reason.
+name, version, algorithm, options, best, peak_rss_bytes and huge_page_bytes; a peer or an
+engine that cannot be measured has set, engine, rules and failed, the reason.
 
 With --mixed: one object for each set, engine and rate with set, engine, rules, target,
 target_updates_per_second, transaction, publish_interval_seconds, updates_per_second,
@@ -237,6 +238,9 @@ pub(crate) struct Args {
     quick: bool,
 
     #[command(flatten)]
+    build_limits: BuildLimits,
+
+    #[command(flatten)]
     mixed: MixedArgs,
 
     #[command(flatten)]
@@ -322,6 +326,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     };
     let field = Field {
         engines: args.engines(),
+        limits: args.build_limits,
         peers: args
             .peers
             .iter()
@@ -334,8 +339,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     for subject in subjects(args, reporter)? {
         let subject = subject.load(args, args.headers(), reporter)?;
         let mut progress = reporter.progress();
-        let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)
-            .map_err(|error| Failure::usage(error.to_string()))?;
+        let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)?;
         drop(progress);
         for row in &measured {
             sink.row(row)?;

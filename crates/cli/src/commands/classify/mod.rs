@@ -10,16 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use classyard::{
-    EngineSpec, Limits, Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch,
-};
+use classyard::{EngineSpec, Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch};
 use classyard_workload::capture;
 
 use crate::failure::Failure;
+use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::{LoadedRules, RulesArgs};
-use crate::input::{engine, is_dash};
+use crate::input::{engine, is_dash, span};
 use crate::output::{Format, OutputArgs, raw_stdout, stdout};
 use crate::reporter::Reporter;
 
@@ -64,6 +63,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "SPEC", value_parser = engine)]
     engine: Option<EngineSpec>,
 
+    #[command(flatten)]
+    limits: BuildLimits,
+
     /// Time exactly this many passes over the headers, which are held in memory
     ///
     /// Without it, as many as take a quarter of a second, but at least three
@@ -90,7 +92,7 @@ pub(crate) struct Args {
     #[arg(
         long,
         value_name = "TIME",
-        value_parser = interval,
+        value_parser = span,
         requires = "capture",
         conflicts_with_all = ["trace", "repeat"],
         help_heading = "Output"
@@ -157,9 +159,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     };
     let began = Instant::now();
     let mut progress = reporter.progress();
-    let classifier = rules
-        .policy
-        .build(&spec, &Limits::default(), &mut progress)?;
+    let classifier = args.limits.build(&mut progress, |limits, progress| {
+        rules.policy.build(&spec, limits, progress)
+    })?;
     drop(progress);
     let build_seconds = began.elapsed().as_secs_f64();
 
@@ -199,24 +201,6 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         return Ok(out.flush()?);
     }
     args.output.report(&report)
-}
-
-/// Reads the time between two reports, for the argument parser.
-fn interval(text: &str) -> Result<Duration, String> {
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0)];
-    let seconds = units.iter().find_map(|(unit, seconds)| {
-        let number = text.strip_suffix(unit)?.parse::<f64>().ok()?;
-        Some(number * seconds)
-    });
-    match seconds {
-        Some(seconds) if (0.01..=86_400.0).contains(&seconds) => {
-            Ok(Duration::from_secs_f64(seconds))
-        }
-        _ => Err(format!(
-            "`{text}` is no time; expected a number with its unit such as 500ms, 5s or 1m, from \
-             10ms to a day"
-        )),
-    }
 }
 
 /// What is to be classified.
@@ -499,19 +483,4 @@ fn write_lines(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_have_units() {
-        assert_eq!(interval("5s"), Ok(Duration::from_secs(5)));
-        assert_eq!(interval("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(interval("1.5m"), Ok(Duration::from_secs(90)));
-        for bad in ["", "5", "0s", "1ms", "-1s", "2d", "nans", "infs"] {
-            assert!(interval(bad).is_err(), "{bad}");
-        }
-    }
 }

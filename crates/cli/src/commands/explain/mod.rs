@@ -5,11 +5,12 @@ use std::cmp::Reverse;
 use classyard::key::unpack;
 use classyard::policy::PartId;
 use classyard::{
-    EngineSpec, FieldMatch, KeyVec, Limits, Policy, RuleRef, RuleSet, Scratch, Winner,
+    EngineSpec, FieldMatch, KeyVec, Limits, Policy, Progress, RuleRef, RuleSet, Scratch, Winner,
 };
 
 use crate::embedded;
 use crate::failure::Failure;
+use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::HeadersArgs;
 use crate::input::rules::RulesArgs;
@@ -80,6 +81,9 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "SPEC", value_parser = engine)]
     engine: Option<EngineSpec>,
 
+    #[command(flatten)]
+    limits: BuildLimits,
+
     /// Show this many rules that would have won if a few fields were different
     #[arg(long, value_name = "K", default_value_t = 3)]
     near: usize,
@@ -112,7 +116,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         Some(spec) => spec.clone(),
         None => EngineSpec::parse(super::engines::DEFAULT)?,
     };
-    let classifier = spec.build(part, &Limits::default(), &mut reporter.progress())?;
+    let mut progress = reporter.progress();
+    let build = |limits: &Limits, progress: &mut dyn Progress| spec.build(part, limits, progress);
+    let classifier = args.limits.build(&mut progress, build)?;
+    drop(progress);
     let mut mask = vec![0; part.schema().key_words()];
     let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
     let lookup = classifier.trace(key);

@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use classyard::{Limits, Policy};
+use classyard::Policy;
 use classyard_workload::generate::compare::{Comparison, Summary};
 
 use crate::estimates::Shapes;
 use crate::failure::Failure;
+use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
@@ -65,6 +66,10 @@ pub(crate) struct Args {
     #[arg(long)]
     no_engines: bool,
 
+    /// Engines of more than 1 GiB are not built unless a flag says otherwise.
+    #[command(flatten)]
+    limits: BuildLimits,
+
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -107,7 +112,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .map(|spec| EngineEstimate::new(&spec, &shapes))
         .collect();
     if !args.no_engines {
-        report.engines = tables(policy, reporter)?;
+        report.engines = tables(args, policy, reporter);
     }
     drop(progress);
     if let Some(path) = &args.svg {
@@ -120,16 +125,22 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.output.report(&report)
 }
 
+/// Engines that hold more are left out, unless a flag says otherwise.
+const MOST_BYTES: u64 = 1 << 30;
+
 fn summary(args: &Args, part: &classyard::RuleSet) -> Summary {
     let affordable = (MATCHES / part.len().max(1)).clamp(20, 2000);
     Summary::of(part, args.headers.unwrap_or(affordable), args.seed)
 }
 
 /// The tables that each engine makes of the rules.
-fn tables(policy: &Policy, reporter: Reporter) -> Result<Vec<EngineTables>, Failure> {
+fn tables(args: &Args, policy: &Policy, reporter: Reporter) -> Vec<EngineTables> {
     let mut rows = Vec::new();
     for spec in registry::all() {
-        let built = policy.build(&spec, &Limits::default(), &mut reporter.progress());
+        let limits = args.limits.with_engine_bytes(MOST_BYTES);
+        let built = limits.build(&mut reporter.progress(), |limits, progress| {
+            policy.build(&spec, limits, progress)
+        });
         match built {
             Ok(built) => rows.push(EngineTables {
                 engine: spec.to_string(),
@@ -144,5 +155,5 @@ fn tables(policy: &Policy, reporter: Reporter) -> Result<Vec<EngineTables>, Fail
             Err(error) => reporter.warn(&format!("{spec}: {error}")),
         }
     }
-    Ok(rows)
+    rows
 }

@@ -1,0 +1,202 @@
+//! The flags that limit what building an engine may take.
+
+use std::fmt;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+use classyard::{BuildError, Limits, Progress};
+
+use super::limits::size;
+use super::span;
+use crate::failure::Failure;
+
+/// The flags of every command that builds engines for its user.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct BuildLimits {
+    /// Refuse engines that hold more bytes than this (64M, 2G, ...)
+    ///
+    /// Rules and everything made of them count. Some engines have an option for
+    /// a limit of their own; `classyard engines` lists it.
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Engine")]
+    limit_engine_bytes: Option<u64>,
+
+    /// Refuse engines that take more bytes at once while they are built
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Engine")]
+    limit_peak_bytes: Option<u64>,
+
+    /// Give up building an engine after this time (500ms, 60s, 5m)
+    #[arg(long, value_name = "TIME", value_parser = span, help_heading = "Engine")]
+    limit_build_time: Option<Duration>,
+}
+
+/// Why an engine is not built.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// By the library.
+    Build(BuildError),
+    /// It took too long.
+    Time {
+        limit: Duration,
+        stage: &'static str,
+        done: usize,
+        total: usize,
+    },
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refused::Build(error) => error.fmt(f),
+            Refused::Time {
+                limit,
+                stage,
+                done,
+                total,
+            } => write!(
+                f,
+                "building takes more than the limit of {} s: it was {stage}, at {done} of {total}",
+                limit.as_secs_f64()
+            ),
+        }
+    }
+}
+
+impl From<Refused> for Failure {
+    fn from(refused: Refused) -> Failure {
+        match refused {
+            Refused::Build(error) => error.into(),
+            Refused::Time { .. } => Failure::usage(refused.to_string())
+                .with_help("raise --limit-build-time, or choose an engine that builds faster"),
+        }
+    }
+}
+
+impl BuildLimits {
+    /// The same, with a limit on bytes unless there is one.
+    pub(crate) fn with_engine_bytes(self, bytes: u64) -> BuildLimits {
+        BuildLimits {
+            limit_engine_bytes: self.limit_engine_bytes.or(Some(bytes)),
+            ..self
+        }
+    }
+
+    /// Builds within the limits.
+    ///
+    /// # Errors
+    /// [`Refused`]
+    pub(crate) fn build<T>(
+        &self,
+        progress: &mut dyn Progress,
+        build: impl FnOnce(&Limits, &mut dyn Progress) -> Result<T, BuildError>,
+    ) -> Result<T, Refused> {
+        let most = |bytes: Option<u64>| {
+            bytes.map_or(usize::MAX, |bytes| {
+                usize::try_from(bytes).unwrap_or(usize::MAX)
+            })
+        };
+        let limits = Limits {
+            bytes: most(self.limit_engine_bytes),
+            peak_bytes: most(self.limit_peak_bytes),
+            ..Limits::default()
+        };
+        let mut deadline = Deadline {
+            progress,
+            until: self.limit_build_time.map(|limit| Instant::now() + limit),
+            over: false,
+        };
+        let built = build(&limits, &mut deadline);
+        built.map_err(|error| match (error, self.limit_build_time) {
+            (BuildError::Stopped { stage, done, total }, Some(limit)) if deadline.over => {
+                Refused::Time {
+                    limit,
+                    stage,
+                    done,
+                    total,
+                }
+            }
+            (error, _) => Refused::Build(error),
+        })
+    }
+}
+
+/// Passes progress on, and stops the work at a time.
+struct Deadline<'a> {
+    progress: &'a mut dyn Progress,
+    until: Option<Instant>,
+    over: bool,
+}
+
+impl Progress for Deadline<'_> {
+    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
+        if self.until.is_some_and(|until| Instant::now() > until) {
+            self.over = true;
+            return ControlFlow::Break(());
+        }
+        self.progress.report(stage, done, total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use classyard::NoProgress;
+
+    use super::*;
+
+    /// Reports for ever, until it is stopped.
+    fn endless(_: &Limits, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        loop {
+            classyard::classifier::report(progress, "sorting rules", 3, 4)?;
+        }
+    }
+
+    #[test]
+    fn what_takes_too_long_is_stopped_and_says_how_far_it_was() {
+        let limits = BuildLimits {
+            limit_build_time: Some(Duration::from_millis(20)),
+            ..BuildLimits::default()
+        };
+        let refused = limits.build(&mut NoProgress, endless).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "building takes more than the limit of 0.02 s: it was sorting rules, at 3 of 4"
+        );
+    }
+
+    /// An observer that stops is no limit.
+    #[test]
+    fn whoever_stops_earlier_is_told_so() {
+        struct Impatient;
+        impl Progress for Impatient {
+            fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {
+                ControlFlow::Break(())
+            }
+        }
+        let limits = BuildLimits {
+            limit_build_time: Some(Duration::from_secs(3600)),
+            ..BuildLimits::default()
+        };
+        let refused = limits.build(&mut Impatient, endless).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "stopped while sorting rules, at 3 of 4"
+        );
+    }
+
+    #[test]
+    fn bytes_are_passed_on() {
+        let limits = BuildLimits {
+            limit_engine_bytes: Some(7),
+            limit_peak_bytes: Some(9),
+            limit_build_time: None,
+        };
+        let passed = limits
+            .build(&mut NoProgress, |limits, _| Ok(*limits))
+            .unwrap();
+        assert_eq!((passed.bytes, passed.peak_bytes), (7, 9));
+        let none = BuildLimits::default();
+        let passed = none
+            .build(&mut NoProgress, |limits, _| Ok(*limits))
+            .unwrap();
+        assert_eq!(passed, Limits::default());
+    }
+}
