@@ -9,6 +9,7 @@
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
+//! | `hyper-split` | static | headers come one at a time; as a part of other methods |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
 //! in [`ENGINES`]. Conformance
@@ -31,6 +32,7 @@ pub mod adapter;
 
 mod bit_vector;
 mod forest;
+mod hyper_split;
 mod linear;
 mod options;
 mod range_tree;
@@ -38,6 +40,7 @@ mod ranked;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod tss;
 mod tuple_space;
 mod tuplemerge;
@@ -55,6 +58,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
     bit_vector::ENGINE,
+    hyper_split::ENGINE,
 ];
 
 /// An engine's registry entry.

@@ -21,6 +21,7 @@ use crate::packed::PackedRule;
 use crate::rule::{RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, Schema};
+use crate::simd::prefetch;
 use crate::sort::sort_by_key;
 
 /// Places whose bits are kept together: those of a cache line.
@@ -182,10 +183,34 @@ impl RankedRules {
     }
 
     /// Whether a rule matches a key and is not hidden.
-    #[allow(dead_code)] // for trees
     #[inline]
     pub(super) fn matches(&self, place: usize, key: &[u64]) -> bool {
         self.rule(place).matches(key) && !self.is_hidden(place)
+    }
+
+    /// The same for a key of `W` words, faster.
+    #[inline(always)]
+    pub(super) fn matches_key<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
+        let words = self.schema.rule_words();
+        let words = &self.words[place * words..][..words];
+        let (value, rest) = words.split_first_chunk::<W>().expect("a value");
+        let (mask, high) = rest.split_first_chunk::<W>().expect("a mask");
+        let mut differing = 0;
+        for word in 0..W {
+            differing |= (key[word] ^ value[word]) & mask[word];
+        }
+        let ranges = self.schema.range_fields();
+        differing == 0
+            && ranges.iter().all(|range| range.contains(key, value, high))
+            && !self.is_hidden(place)
+    }
+
+    /// Prefetches the rule at a place.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, place: usize) {
+        if let Some(word) = self.words.get(place * self.schema.rule_words()) {
+            prefetch(word);
+        }
     }
 
     /// A bit for each place whose rule is hidden, in whole blocks of 512 bits.
