@@ -367,6 +367,7 @@ fn shapes_need_no_rules() {
     let schema = measured.schema();
     let tuples = measured.tuples().to_vec();
     let made_up = Shape::new(schema, tuples).with_fields(measured.fields());
+    let made_up = made_up.with_sample(measured.sample());
     for spec in EngineSpec::all() {
         let [a, b] = [&measured, &made_up].map(|shape| {
             let estimate = spec.estimate(shape, &Limits::default());

@@ -9,6 +9,7 @@
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
+//! | `hyper-split` | static | headers come one at a time; as a part of other methods |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
@@ -32,6 +33,7 @@ pub mod adapter;
 
 mod bit_vector;
 mod forest;
+mod hyper_split;
 mod linear;
 mod options;
 mod range_tree;
@@ -40,6 +42,7 @@ mod sfl;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod tree;
 mod tss;
 mod tuple_space;
 mod tuplemerge;
@@ -57,6 +60,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
     bit_vector::ENGINE,
+    hyper_split::ENGINE,
     sfl::ENGINE,
 ];
 

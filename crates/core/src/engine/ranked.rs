@@ -21,6 +21,7 @@ use crate::packed::PackedRule;
 use crate::rule::{RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, Schema};
+use crate::simd::prefetch;
 use crate::sort::sort_by_key;
 
 /// Places whose bits are kept together: those of a cache line.
@@ -158,6 +159,12 @@ impl RankedRules {
         self.rule(place).field_ends(field)
     }
 
+    /// Whether a rule matches all values between its ends in a field: it has a
+    /// prefix or a range there, and no mask with holes.
+    pub(super) fn is_interval(&self, place: usize, field: FieldId) -> bool {
+        self.shared.is_interval(place, field)
+    }
+
     /// Whether a rule matches all keys between its ends in every field.
     #[allow(dead_code)] // for trees
     pub(super) fn is_box(&self, place: usize) -> bool {
@@ -180,10 +187,38 @@ impl RankedRules {
     }
 
     /// Whether a rule matches a key and is not hidden.
-    #[allow(dead_code)] // for trees
     #[inline]
     pub(super) fn matches(&self, place: usize, key: &[u64]) -> bool {
         self.rule(place).matches(key) && !self.is_hidden(place)
+    }
+
+    /// The same for a key of `W` words, faster.
+    #[inline(always)]
+    pub(super) fn matches_key<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
+        let words = self.shared.schema.rule_words();
+        let words = &self.shared.words[place * words..][..words];
+        let (value, rest) = words.split_first_chunk::<W>().expect("a value");
+        let (mask, high) = rest.split_first_chunk::<W>().expect("a mask");
+        let mut differing = 0;
+        for word in 0..W {
+            differing |= (key[word] ^ value[word]) & mask[word];
+        }
+        let ranges = self.shared.schema.range_fields();
+        differing == 0
+            && ranges.iter().all(|range| range.contains(key, value, high))
+            && !self.is_hidden(place)
+    }
+
+    /// Prefetches the rule at a place.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, place: usize) {
+        if let Some(word) = self
+            .shared
+            .words
+            .get(place * self.shared.schema.rule_words())
+        {
+            prefetch(word);
+        }
     }
 
     /// A bit for each place whose rule is hidden, in whole blocks of 512 bits.
@@ -215,8 +250,7 @@ impl Shared {
         PackedRule::new(&self.schema, &self.words[place * words..][..words])
     }
 
-    /// Whether a rule matches all values between its ends in a field: it has a
-    /// prefix or a range there, and no mask with holes.
+    /// See [`RankedRules::is_interval`].
     fn is_interval(&self, place: usize, field: FieldId) -> bool {
         let most = self.schema.field(field).max_value();
         let mask = self.schema.placement(field).get(self.rule(place).mask);

@@ -1,0 +1,289 @@
+//! `hyper-split`: a binary tree that compares one field in each node; rules at
+//! the leaves.
+//!
+//! # Idea
+//! The ends of all rules' intervals cut each field into elementary intervals. A
+//! node stands for a box, at first that of all keys, and for the rules that match
+//! some key of it. It is cut in two before an elementary interval of one field,
+//! and a rule that reaches into both parts is in both. A lookup goes down to the
+//! leaf whose box the key is in, and compares the few rules of its list.
+//!
+//! # Data layout
+//! ```text
+//! nodes:   line 0  [ root |      | 2  3 ]        a node has 16 bytes; siblings
+//!          line 1  [ 4  5 | 6  7 ]               stand in one cache line
+//!
+//! inner:   [ value 64 | child 32 | word 16 | shift 16 ]
+//! leaf:    [ 11 | pruned 1 | rules 29 | first 32 | itself 32 | 0 | 63 ]
+//!
+//! lists:   [ place place … ] [ place … ] …       each ascending, equal ones once
+//! rules:   best first
+//! ```
+//! A node shifts a word of the key up until the field's highest bit is the
+//! word's, and compares it with `value`; the field's neighbours below do not
+//! matter, because `value` has zeros there. So a node needs no description of its
+//! field. A field of more than 64 bits is compared by its upper 64 bits, or by its
+//! lower ones in a box where the upper ones are all the same.
+//!
+//! # Build
+//! ```text
+//! node(rules, box, places):
+//!     stop if rules are at most `binth`
+//!     for each field: cut the box at the ends of the rules;
+//!                     mean = rules of a part, in the mean
+//!     cut the field of the smallest mean where half of the sum of rules of
+//!                     all its parts is below
+//!     stop if no rule is told apart, or both parts have more than `places` rules
+//!     give each part its share of `places`; what one does not need the next gets
+//! ```
+//! A rule that covers a node's whole box ends the node's list: worse rules cannot
+//! win there. Where a node has more than 512 rules, as many of them at equal
+//! distances stand for all when fields are judged.
+//!
+//! # Lookup
+//! ```text
+//! node = root
+//! until node is a leaf: node = child + (word << shift >= value)
+//! for rules of its list, best first: the first that matches wins
+//! ```
+//! A leaf sends every key to itself, so batches move sixteen keys down in step,
+//! without a branch, until none moves any more.
+//!
+//! # Cost
+//! n rules, d fields: lookup O(d log n) nodes and one list. Memory O(n): lists have
+//! at most `places` × n places together, 64 × n by default, and there are fewer
+//! nodes than that. Where rules overlap so much that this does not suffice, lists
+//! stay long, the longer the more rules there are. Building O(d n log n) for each
+//! level of the tree, and at most 64 rules clipped for each place. Updates are not
+//! taken; `hide` takes O(log n). A key whose winner is hidden and was the last of
+//! a pruned list is compared with all worse rules, one by one.
+//!
+//! # Where we differ from the paper, and why
+//! Qi et al. split until every leaf has at most `binth` rules. Rules of firewalls
+//! overlap so much that the memory explodes: 10,000 take up to gigabytes. Ours
+//! bounds the places, so every rule set has a tree of a known size, which is also
+//! faster where the larger one does not fit the caches.
+//! They choose by all rules of a node, we by a sample where there are many.
+//! Fields of any width are served. A value under a mask with holes is no interval:
+//! such a rule is in all boxes between its smallest and its largest value, and
+//! covers none.
+//!
+//! # References
+//! [SFL17] §V, ref. 8; [TM19] §II.B, ref. 16: Y. Qi, L. Xu, B. Yang, Y. Xue, J. Li: *Packet
+//! Classification Algorithms: From Theory to Practice*, INFOCOM 2009.
+//!
+//! [SFL17]: crate::papers#sfl17
+//! [TM19]: crate::papers#tm19
+
+mod choose;
+mod estimate;
+mod grow;
+mod node;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::classifier::{LookupTrace, Metric, Probe};
+use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use crate::engine::ranked::RankedRules;
+use crate::engine::tree::{Lists, MOST_RULES};
+use crate::engine::{Engine, EngineOption, Wraps};
+use crate::error::BuildError;
+use crate::rule::{RuleId, Winner};
+use crate::simd::prefetch;
+
+use grow::{Bounds, Grow};
+use node::{Nodes, Outline};
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "hyper-split",
+    summary: "a binary tree that compares one field in each node; rules at the leaves",
+    paper: "[SFL17] §V, ref. 8; [TM19] §II.B, ref. 16",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::whole(
+            "binth",
+            (1, 1 << 16),
+            8,
+            "nodes of at most this many rules are not split",
+        ),
+        EngineOption::whole(
+            "places",
+            (1, 1 << 16),
+            64,
+            "how many leaves a rule may be in, in the mean; leaves stay long where more are needed",
+        ),
+    ],
+    dynamic: Engine::takes_no_updates,
+    accepts: Engine::accepts_all,
+    build: build_static::<AnyWidth>,
+    estimate: estimate::estimate,
+};
+
+/// Refuses more rules than can be numbered.
+fn check_rules(rules: usize) -> Result<(), BuildError> {
+    if rules > MOST_RULES {
+        return Err(BuildError::EngineFull {
+            engine: ENGINE.name.to_owned(),
+            rules,
+            limit: MOST_RULES,
+        });
+    }
+    Ok(())
+}
+
+/// Keys of a batch that are looked up in step with each other.
+const GROUP: usize = 16;
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl Family for AnyWidth {
+    type At<const W: usize> = HyperSplit;
+}
+
+/// Rules at the leaves of a binary tree. Duplicates share the tree.
+#[derive(Clone)]
+struct HyperSplit {
+    rules: RankedRules,
+    nodes: Arc<Nodes>,
+    outline: Outline,
+    lists: Arc<Lists>,
+}
+
+impl HyperSplit {
+    /// Looks a whole group up.
+    #[inline]
+    fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
+        let mut at = [0_u32; GROUP];
+        loop {
+            let mut moved = 0;
+            for (at, key) in at.iter_mut().zip(keys) {
+                let next = self.nodes.next(*at, key);
+                moved |= next ^ *at;
+                *at = next;
+            }
+            if moved == 0 {
+                break;
+            }
+        }
+        let lists = at.map(|at| self.nodes.node(at).list());
+        for list in lists {
+            if let Some(place) = self.lists.of(list).first() {
+                prefetch(place);
+            }
+        }
+        for list in lists {
+            if let Some(&place) = self.lists.of(list).first() {
+                self.rules.prefetch(place as usize);
+            }
+        }
+        for ((key, winner), list) in keys.iter().zip(winners).zip(lists) {
+            *winner = self.lists.improve(&self.rules, list, key, *winner);
+        }
+    }
+}
+
+impl<const W: usize> Algorithm<W> for HyperSplit {
+    type Buffers = ();
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<HyperSplit, BuildError> {
+        let (rules, limits) = (request.rules, request.limits);
+        check_rules(rules.len())?;
+        let bounds = Bounds::new(request.spec, rules.len());
+        let mut monitor = request.monitor();
+        let rules = RankedRules::build(rules, limits, &mut monitor)?;
+        let grown = Grow::tree(&rules, limits, bounds, &mut monitor)?;
+        Ok(HyperSplit {
+            rules,
+            nodes: Arc::new(grown.nodes),
+            outline: grown.outline,
+            lists: Arc::new(grown.lists),
+        })
+    }
+
+    #[inline]
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        let list = self.nodes.leaf(key, |_| ());
+        self.lists.improve(&self.rules, list, key, best)
+    }
+
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
+        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+            self.improve_group(keys, winners);
+        }
+        for (key, winner) in rest.iter().zip(of_rest) {
+            *winner = self.improve(key, *winner);
+        }
+    }
+
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        let list = self.nodes.leaf(key, |node| node.want(key, mask));
+        (self.lists).improve_masked(&self.rules, list, key, best, mask)
+    }
+
+    /// Every node on the way is a table without rules, the leaf one with rules.
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let mut probes = Vec::new();
+        let mut all = vec![0; W];
+        let list = self.nodes.leaf(key, |node| {
+            let mut mask = vec![0; W];
+            node.want(key, &mut mask);
+            node.want(key, &mut all);
+            probes.push(Probe {
+                table: probes.len(),
+                mask,
+                rules: 0,
+                compared: Vec::new(),
+                winner: Winner::MISS,
+            });
+        });
+        let (compared, winner) = self.lists.trace(&self.rules, list, key);
+        probes.push(Probe {
+            table: probes.len(),
+            mask: all,
+            rules: compared.len().max(list.len as usize),
+            compared,
+            winner,
+        });
+        LookupTrace {
+            tables: probes.len(),
+            probes,
+            winner,
+        }
+    }
+
+    fn rules(&self) -> usize {
+        self.rules.present()
+    }
+
+    fn tables(&self) -> usize {
+        1
+    }
+
+    fn bytes(&self) -> usize {
+        self.rules.bytes() + self.nodes.bytes() + self.lists.bytes()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        vec![
+            Metric::count("leaves", self.outline.leaves),
+            Metric::count("places", self.outline.places),
+            Metric::count("places stored", self.lists.places()),
+            Metric::count("depth", self.outline.depth),
+            Metric::count("longest list", self.outline.longest),
+        ]
+    }
+
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        Some(self.rules.hide(id))
+    }
+
+    fn duplicate(&self) -> Option<HyperSplit> {
+        Some(self.clone())
+    }
+}
