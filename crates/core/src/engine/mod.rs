@@ -9,6 +9,7 @@
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
+//! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
 //! in [`ENGINES`]. Conformance
@@ -35,6 +36,7 @@ mod linear;
 mod options;
 mod range_tree;
 mod ranked;
+mod rfc;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -55,6 +57,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
     bit_vector::ENGINE,
+    rfc::ENGINE,
 ];
 
 /// An engine's registry entry.

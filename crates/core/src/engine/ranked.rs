@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::packed::PackedRule;
+use crate::projection::Places;
 use crate::rule::{RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, Schema};
@@ -161,7 +162,6 @@ impl RankedRules {
     }
 
     /// Whether a rule matches all keys between its ends in every field.
-    #[allow(dead_code)] // for trees
     pub(super) fn is_box(&self, place: usize) -> bool {
         bit(&self.inexact, place) == 0
     }
@@ -207,6 +207,24 @@ impl RankedRules {
         self.hidden[place / 64] |= 1 << (place % 64);
         self.hidden_rules += 1;
         true
+    }
+}
+
+impl Places for RankedRules {
+    fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
+        self.ends(place, field)
+    }
+
+    fn is_box(&self, place: usize) -> bool {
+        self.is_box(place)
     }
 }
 
