@@ -251,7 +251,9 @@ mod tests {
         let field = Field::new("f", 16, MatchKind::Range);
         let schema = Schema::new("t", vec![field]).unwrap();
         let id = schema.field_ids().next().unwrap();
-        let cases: [(&[(u128, u128)], &[u32], &[(u32, u32)]); 4] = [
+        // Ends, the class of each interval, the intervals of each rule.
+        type Case<'a> = (&'a [(u128, u128)], &'a [u32], &'a [(u32, u32)]);
+        let cases: [Case<'_>; 4] = [
             (&[], &[0], &[]),
             (&[(0, 65535)], &[0], &[(0, 0)]),
             (
