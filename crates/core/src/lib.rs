@@ -77,12 +77,14 @@ pub mod table;
 pub mod transaction;
 pub mod value;
 
+mod combine;
 mod cookies;
 mod id_map;
 mod match_kind;
 mod packed;
 mod part;
 mod positions;
+mod projection;
 mod simd;
 mod sort;
 mod unwildcard;

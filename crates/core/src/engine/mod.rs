@@ -9,6 +9,7 @@
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
+//! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //! | `hyper-split` | static | headers come one at a time; as a part of other methods |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
@@ -38,6 +39,7 @@ mod linear;
 mod options;
 mod range_tree;
 mod ranked;
+mod rfc;
 mod sfl;
 mod spec;
 #[cfg(test)]
@@ -60,6 +62,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
     bit_vector::ENGINE,
+    rfc::ENGINE,
     hyper_split::ENGINE,
     sfl::ENGINE,
 ];

@@ -18,6 +18,7 @@ use crate::limits::Limits;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::packed::PackedRule;
+use crate::projection::Places;
 use crate::rule::{RuleId, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::{FieldId, Schema};
@@ -166,7 +167,6 @@ impl RankedRules {
     }
 
     /// Whether a rule matches all keys between its ends in every field.
-    #[allow(dead_code)] // for trees
     pub(super) fn is_box(&self, place: usize) -> bool {
         bit(&self.shared.inexact, place) == 0
     }
@@ -256,6 +256,24 @@ impl Shared {
         let mask = self.schema.placement(field).get(self.rule(place).mask);
         let free = most & !mask;
         free & free.wrapping_add(1) == 0
+    }
+}
+
+impl Places for RankedRules {
+    fn schema(&self) -> &Schema {
+        &self.shared.schema
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
+        self.ends(place, field)
+    }
+
+    fn is_box(&self, place: usize) -> bool {
+        self.is_box(place)
     }
 }
 

@@ -5,32 +5,32 @@ use crate::memory::bytes_of;
 use crate::schema::{FieldId, Placement, Schema, prefix_mask};
 
 /// The intervals of a field.
-pub(super) struct Field {
-    pub(super) id: FieldId,
-    pub(super) placement: Placement,
-    pub(super) intervals: RangeTree,
+pub(in crate::engine) struct Field {
+    pub(in crate::engine) id: FieldId,
+    pub(in crate::engine) placement: Placement,
+    pub(in crate::engine) intervals: RangeTree,
     /// Which row each has.
-    pub(super) rows: Vec<u32>,
+    pub(in crate::engine) rows: Vec<u32>,
 }
 
 impl Field {
     /// Bytes of a field of `width` bits with that many intervals.
-    pub(super) fn bytes_of(width: u32, intervals: usize) -> usize {
+    pub(in crate::engine) fn bytes_of(width: u32, intervals: usize) -> usize {
         RangeTree::bytes_of(width, intervals).saturating_add(bytes_of::<u32>(intervals))
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::engine) fn bytes(&self) -> usize {
         self.intervals.bytes() + bytes_of::<u32>(self.rows.capacity())
     }
 
     /// The row of a key's value.
     #[inline]
-    pub(super) fn row(&self, key: &[u64]) -> usize {
+    pub(in crate::engine) fn row(&self, key: &[u64]) -> usize {
         self.rows[self.intervals.find(&self.placement, key)] as usize
     }
 
     /// The fewest leading bits that say that a value is in the key's interval.
-    pub(super) fn leading_bits(&self, schema: &Schema, key: &[u64]) -> u32 {
+    pub(in crate::engine) fn leading_bits(&self, schema: &Schema, key: &[u64]) -> u32 {
         let interval = self.intervals.find(&self.placement, key);
         let found = self.placement.get(key);
         let width = schema.field(self.id).width();

@@ -12,11 +12,11 @@ use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
 use crate::memory::{bytes_of, map_bytes};
 use crate::monitor::Monitor;
+use crate::projection::{Event, Projection, hash_of};
 use crate::schema::FieldId;
-use crate::seed::{MapState, splitmix};
+use crate::seed::MapState;
 use crate::simd::Aligned;
 use crate::simd::bits::{Block, WORDS};
-use crate::sort::sort_by_key;
 
 const FILLING: &str = "filling bit vectors";
 
@@ -33,16 +33,15 @@ impl BitVector {
         let most_events = rules.len().saturating_mul(2);
         let total = most_events.saturating_mul(2 * schema.fields().len());
         monitor.begin(FILLING, total)?;
-        monitor.memory().take(bytes_of::<Event>(most_events))?;
         let mut filling = Filling {
             rules,
             row_blocks: self.row_blocks,
             hash_bits,
-            events: Vec::with_capacity(most_events),
+            projection: Projection::with_room(rules.len(), monitor)?,
         };
         let mut sizes = Vec::with_capacity(schema.fields().len());
         for id in schema.field_ids() {
-            filling.gather(id, monitor)?;
+            filling.projection.gather(rules, id, monitor)?;
             sizes.push(filling.measure(id, monitor)?);
         }
         if sizes.iter().any(|size| size.intervals > 1) {
@@ -58,20 +57,13 @@ impl BitVector {
         let mut rows = Vec::with_capacity(blocks);
         let mut fields = Vec::with_capacity(sizes.len());
         for size in sizes {
-            filling.gather(size.id, monitor)?;
+            filling.projection.gather(rules, size.id, monitor)?;
             fields.push(filling.fill(size, &mut rows, monitor)?);
         }
+        filling.projection.finish(monitor);
         (self.rows, self.fields) = (Arc::new(rows), Arc::new(fields));
-        monitor.memory().give_back(bytes_of::<Event>(most_events));
         Ok(())
     }
-}
-
-/// Where a rule begins or ceases to match in a field.
-#[derive(Clone, Copy)]
-struct Event {
-    at: u128,
-    place: u32,
 }
 
 /// Fills the vectors of one field after the other.
@@ -80,8 +72,8 @@ struct Filling<'a> {
     row_blocks: usize,
     /// Which bits of hashes are looked at: all, but in tests.
     hash_bits: u64,
-    /// Those of one field, ascending.
-    events: Vec<Event>,
+    /// The events of one field.
+    projection: Projection,
 }
 
 /// How many intervals a field has, and about how many rows they need.
@@ -93,51 +85,16 @@ struct Size {
 }
 
 impl Filling<'_> {
-    /// Makes the events of a field.
-    fn gather(&mut self, id: FieldId, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
-        let most = self.rules.schema().field(id).max_value();
-        self.events.clear();
-        for place in (0..=u32::MAX).take(self.rules.len()) {
-            let (low, high) = self.rules.ends(place as usize, id);
-            self.events.push(Event { at: low, place });
-            if high < most {
-                let at = high + 1;
-                self.events.push(Event { at, place });
-            }
-            monitor.work(1)?;
-        }
-        sort_by_key(&mut self.events, |event| event.at, monitor)
-    }
-
-    /// Visits the intervals of the field, ascending: the start, and the events
-    /// there, a few at a time; the last of them with `true`.
-    fn intervals(
-        &self,
-        mut visit: impl FnMut(u128, &[Event], bool) -> Result<(), BuildError>,
-    ) -> Result<(), BuildError> {
-        if self.events.first().is_none_or(|event| event.at > 0) {
-            visit(0, &[], true)?;
-        }
-        for events in self.events.chunk_by(|a, b| a.at == b.at) {
-            let mut chunks = events.chunks(Monitor::BLOCK).peekable();
-            while let Some(chunk) = chunks.next() {
-                visit(chunk[0].at, chunk, chunks.peek().is_none())?;
-            }
-        }
-        Ok(())
-    }
-
     /// A number for a rule. Those of a set of rules are joined by XOR.
     fn hash(&self, event: &Event) -> u64 {
-        let mut state = event.place.into();
-        splitmix(&mut state) & self.hash_bits
+        hash_of(event.place) & self.hash_bits
     }
 
     /// Counts intervals, and sets of rules by their hashes.
     fn measure(&self, id: FieldId, monitor: &mut Monitor<'_>) -> Result<Size, BuildError> {
         let mut sets: HashMap<u64, (), MapState> = HashMap::default();
         let (mut hash, mut intervals) = (0, 0);
-        self.intervals(|_, events, last| {
+        self.projection.intervals(|_, events, last| {
             hash = events
                 .iter()
                 .fold(hash, |hash, event| hash ^ self.hash(event));
@@ -181,7 +138,7 @@ impl Filling<'_> {
             HashMap::with_capacity_and_hasher(size.rows, MapState::default());
         let mut current = vec![Aligned([0; WORDS]); blocks];
         let mut hash = 0;
-        self.intervals(|start, events, last| {
+        self.projection.intervals(|start, events, last| {
             for event in events {
                 let word = event.place as usize / 64;
                 current[word / WORDS][word % WORDS] ^= 1 << (event.place % 64);

@@ -82,7 +82,7 @@ use crate::simd::bits::{Block, WORDS, common, first_common};
 use crate::simd::{Isa, prefetch};
 use crate::unwildcard;
 
-use field::Field;
+pub(super) use field::Field;
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -114,7 +114,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// other values. Half of the words are joined in the mean before a rule is
 /// found.
 #[allow(clippy::cast_precision_loss)] // an estimate
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row_bytes = bytes_of::<Block>(blocks_of(rules));
     let mut bytes = RankedRules::bytes_of(schema, rules);
@@ -192,12 +192,12 @@ impl Family for AnyWidth {
 
 /// Rules as bits of vectors. Duplicates share the vectors.
 #[derive(Clone)]
-struct BitVector {
+pub(super) struct BitVector {
     isa: Isa,
     /// Best first, as are all bits.
-    rules: RankedRules,
+    pub(super) rules: RankedRules,
     /// Those fields that some rule does not leave open; at least one.
-    fields: Arc<Vec<Field>>,
+    pub(super) fields: Arc<Vec<Field>>,
     rows: Arc<Vec<Block>>,
     /// Blocks of a row.
     row_blocks: usize,
@@ -207,6 +207,16 @@ struct BitVector {
 type Offsets<const F: usize> = [usize; F];
 
 impl BitVector {
+    /// Bytes held, spare room and the rules themselves included.
+    pub(super) fn bytes(&self) -> usize {
+        let fields = self.fields.iter();
+        let fields = fields.map(Field::bytes);
+        self.rules.bytes()
+            + bytes_of::<Field>(self.fields.capacity())
+            + bytes_of::<Block>(self.rows.capacity())
+            + fields.sum::<usize>()
+    }
+
     /// Looks keys up with room for `F` fields each; there may be fewer.
     fn offsets<const F: usize>(&self, key: &[u64]) -> Offsets<F> {
         let mut offsets = [0; F];
@@ -448,12 +458,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
     }
 
     fn bytes(&self) -> usize {
-        let fields = self.fields.iter();
-        let fields = fields.map(Field::bytes);
-        self.rules.bytes()
-            + bytes_of::<Field>(self.fields.capacity())
-            + bytes_of::<Block>(self.rows.capacity())
-            + fields.sum::<usize>()
+        self.bytes()
     }
 
     fn metrics(&self) -> Vec<Metric> {

@@ -1,0 +1,530 @@
+//! `rfc`: recursive flow classification: classes of fields are combined by
+//! table lookups until the winner is known.
+//!
+//! # Idea
+//! In each field, values with the same rules are of one class. A table has an
+//! entry for each pair of a class of one field and a class of another one: the
+//! class of the two fields together. Tables of tables follow, until all fields
+//! are in; the entries of the last one are the winners. A lookup makes as many
+//! reads as there are fields, whatever the number of rules.
+//!
+//! # Data layout
+//! ```text
+//! field 0: value ─▶ class ─┐
+//!                          ▼
+//! table 0: [ row | winner | … ]                 one row
+//! field 1: value ─▶ class ─┐
+//!                          ▼
+//! table 1: [ row | row | winner | … ] …         row × classes + class
+//! …
+//! vectors: as in bit-vector
+//! ```
+//! The class of a value is read from a table in fields of up to sixteen bits, and
+//! found in a range tree in others.
+//! An entry has 32 bits: a row of the next table, or an outcome. An outcome may
+//! come before the last table: where no rule is left, or the best rule left
+//! matches all values of the fields to come.
+//!
+//! # Build
+//! As `bit-vector`; then the tables, see [`combine`](crate::combine).
+//!
+//! # Lookup
+//! ```text
+//! row = 0
+//! for each table:
+//!     entry = table[row × classes + class of the key's field]
+//!     if entry is an outcome: stop
+//!     row = entry
+//! ```
+//! Where the outcome is a hidden rule, or one whose mask has holes, the key is
+//! looked up in the vectors. Batches take sixteen keys from table to table in
+//! step, so that their reads overlap.
+//!
+//! # Cost
+//! d fields: a lookup takes d searches in range trees and d reads. Memory and
+//! time of building are in the worst case the product of the classes of all
+//! fields; see the limits below. Vectors take O(d n²) bits. Updates are not
+//! taken; `hide` takes O(log n).
+//!
+//! Where the tables would take more work than the option `effort` allows, or more
+//! memory than the option `mebibytes` leaves, there are none, and lookups are
+//! those of `bit-vector`. The default of `effort` is the work that measuring a
+//! [`Shape`] takes at most, so that estimates know the tables exactly. It does
+//! for the twelve built-in profiles at 1,000 rules, and for ACLs of which few
+//! rules overlap at 10,000. With more effort the tables are made where estimates
+//! do not expect them.
+//!
+//! # Where we differ from the paper, and why
+//! - The paper cuts addresses in chunks of 16 bits, which begin with direct
+//!   tables. Prefixes can be cut so, ranges and wider fields not. Our first phase
+//!   searches fields of more than 16 bits in range trees.
+//! - The paper combines classes two or three at a time in a tree of tables. We
+//!   add one field after the other, the two with most classes last, and drop
+//!   rules on the way that can no longer win: fewer classes are left.
+//! - Outcomes may come before the last table.
+//! - The vectors stay. They answer for hidden rules and for masks with holes, say
+//!   on which bits an outcome depended, and are what is left where the tables
+//!   would be too large.
+//!
+//! # References
+//! P. Gupta and N. McKeown, Packet Classification on Multiple Fields, SIGCOMM
+//! 1999; [SFL17] §V.
+//!
+//! [SFL17]: crate::papers#sfl17
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use crate::classifier::{LookupTrace, Metric, Probe};
+use crate::combine::{Bounds, COMPARE, DECIDED, EFFORT, MISS, combine};
+use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use crate::engine::bit_vector::{self, BitVector, Field};
+use crate::engine::range_tree::GROUP;
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
+use crate::error::BuildError;
+use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::projection::{Columns, Projection};
+use crate::rule::{RuleId, Winner};
+use crate::schema::prefix_mask;
+use crate::simd::Isa;
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "rfc",
+    summary: "recursive flow classification: classes of fields, combined by table lookups",
+    paper: "[SFL17] §V",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::host_choice(
+            "isa",
+            &Isa::NAMES,
+            Isa::lacks,
+            "instructions to join vectors with",
+        ),
+        EngineOption::whole(
+            "mebibytes",
+            (1, 1 << 22),
+            4096,
+            "the most memory of vectors and tables, in MiB; rules whose vectors need more are refused",
+        ),
+        EngineOption::whole(
+            "effort",
+            (0, 4000),
+            EFFORT,
+            "the most work for tables, in thousands of steps for each of up to 1,000 rules",
+        ),
+    ],
+    dynamic: Engine::takes_no_updates,
+    accepts: Engine::accepts_all,
+    build: build_static::<AnyWidth>,
+    estimate,
+};
+
+/// Vectors as `bit-vector` estimates them, and the tables that were counted when
+/// the shape was measured.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    let vectors = bit_vector::estimate(spec, shape)?;
+    let cells = shape.fields().iter().map(|field| field.combined);
+    let (cells, tables) = cells
+        .filter(|&cells| cells > 0)
+        .fold((0_usize, 0), |(sum, tables), cells| {
+            (sum.saturating_add(cells), tables + 1)
+        });
+    let direct = shape.schema().fields().iter().zip(shape.fields());
+    let direct = direct.filter(|(_, of_field)| of_field.combined > 0);
+    let direct = direct.map(|(field, _)| bytes_of::<u16>(direct_values(field.width(), 0)));
+    let bytes = bytes_of::<u32>(cells).saturating_add(direct.sum());
+    let fits = vectors.bytes.saturating_add(bytes) <= most_bytes(spec);
+    if tables == 0 || !fits || spec.options().whole("effort") == 0 {
+        return Ok(vectors);
+    }
+    let bytes = bytes + tables * size_of::<Table>();
+    let search = shape.fields().iter().map(|field| {
+        let cuts = 2 * (field.prefixes + field.ranges);
+        ((cuts + 1) as f64).log2()
+    });
+    let reads = tables as f64 * (READ_NS + prefetched_line_ns(bytes) / 2.0);
+    Ok(Estimate {
+        bytes: vectors.bytes + bytes,
+        build: vectors.build + nanoseconds(cells as f64 * CELL_NS),
+        lookup_ns: LOOKUP_NS + search.sum::<f64>() * SEARCH_NS + reads,
+        update_ns: None,
+    })
+}
+
+// Prices in nanoseconds; what they were fitted to: see `estimate`.
+/// A lookup besides what follows.
+const LOOKUP_NS: f64 = 3.0;
+/// Halving the intervals of a field, headers in groups.
+const SEARCH_NS: f64 = 0.7;
+/// A table, beside reading it.
+const READ_NS: f64 = 1.0;
+/// An entry of a table.
+const CELL_NS: f64 = 4.0;
+
+/// The most bytes of vectors and tables together.
+fn most_bytes(spec: &EngineSpec) -> usize {
+    spec.options().whole("mebibytes").saturating_mul(1 << 20)
+}
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl Family for AnyWidth {
+    type At<const W: usize> = Rfc;
+}
+
+/// Tables that combine the classes of fields, and the vectors beside them.
+/// Duplicates share both.
+#[derive(Clone)]
+struct Rfc {
+    vectors: BitVector,
+    /// None if they would be too large.
+    tables: Arc<Vec<Table>>,
+}
+
+/// The table of a field.
+struct Table {
+    /// Which of the fields that have vectors.
+    field: usize,
+    /// The row of class 0 among the vectors of all fields.
+    first_row: u32,
+    /// Classes of the field: entries of a row.
+    columns: usize,
+    entries: Vec<u32>,
+    /// The class of each value, in a field of up to sixteen bits.
+    direct: Vec<u16>,
+}
+
+impl Table {
+    /// The class of a key's value.
+    #[inline(always)]
+    fn class(&self, field: &Field, key: &[u64]) -> u32 {
+        if self.direct.is_empty() {
+            return field.rows[field.intervals.find(&field.placement, key)] - self.first_row;
+        }
+        let value = field.placement.low.get(key) & 0xffff;
+        self.direct[value as usize].into()
+    }
+
+    /// The classes of several keys' values.
+    #[inline(always)]
+    fn classes<const W: usize>(
+        &self,
+        field: &Field,
+        keys: &[[u64; W]; GROUP],
+        classes: &mut [u32; GROUP],
+    ) {
+        if self.direct.is_empty() {
+            let mut found = [0; GROUP];
+            field
+                .intervals
+                .find_each(&field.placement, keys, &mut found);
+            for (class, interval) in classes.iter_mut().zip(found) {
+                *class = field.rows[interval] - self.first_row;
+            }
+            return;
+        }
+        for (class, key) in classes.iter_mut().zip(keys) {
+            *class = self.class(field, key);
+        }
+    }
+
+    /// The entry of a row and a class.
+    #[inline(always)]
+    fn entry(&self, row: u32, class: u32) -> u32 {
+        self.entries[row as usize * self.columns + class as usize]
+    }
+
+    /// The number of its rows.
+    fn rows(&self) -> usize {
+        self.entries.len() / self.columns
+    }
+}
+
+/// Values of a field whose classes are kept one by one: all of those of up to
+/// sixteen bits.
+fn direct_values(width: u32, classes: usize) -> usize {
+    match width {
+        0..=16 if classes <= 1 << 16 => 1 << width,
+        _ => 0,
+    }
+}
+
+/// The class of each value below `values`.
+fn direct(field: &Field, values: usize) -> Vec<u16> {
+    let mut classes = Vec::with_capacity(values);
+    for (interval, row) in field.rows.iter().enumerate() {
+        let class = u16::try_from(row - field.rows[0]).unwrap_or(u16::MAX);
+        let (_, high) = field.intervals.ends(interval, u128::MAX);
+        let behind = usize::try_from(high)
+            .unwrap_or(usize::MAX)
+            .saturating_add(1);
+        if values > 0 {
+            classes.resize(behind.min(values), class);
+        }
+    }
+    classes
+}
+
+/// The intervals of the fields that have vectors. Their memory is counted.
+fn columns(vectors: &BitVector, monitor: &mut Monitor<'_>) -> Result<Vec<Columns>, BuildError> {
+    let rules = &vectors.rules;
+    let mut projection = Projection::with_room(rules.len(), monitor)?;
+    monitor
+        .memory()
+        .take(bytes_of::<Columns>(vectors.fields.len()))?;
+    let mut columns = Vec::with_capacity(vectors.fields.len());
+    for field in vectors.fields.iter() {
+        projection.gather(rules, field.id, monitor)?;
+        let mut of_field = projection.columns(rules, field.id, monitor)?;
+        // Classes whose sets were compared, not only their hashes.
+        let first = field.rows[0];
+        let mut last = first;
+        for (class, &row) in of_field.class_of.iter_mut().zip(&field.rows) {
+            *class = row - first;
+            last = last.max(row);
+        }
+        of_field.classes = (last - first) as usize + 1;
+        columns.push(of_field);
+    }
+    projection.finish(monitor);
+    Ok(columns)
+}
+
+/// What the tables say.
+enum Outcome {
+    Miss,
+    /// The place of the winner.
+    Winner(usize),
+    /// The rules in the vectors must be compared.
+    Compare,
+}
+
+impl Rfc {
+    /// Makes the tables, if there is room and time for them.
+    fn fill_tables(
+        &mut self,
+        spec: &EngineSpec,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        let (vectors, rules) = (&self.vectors, &self.vectors.rules);
+        let bounds = Bounds {
+            effort: spec.options().whole("effort"),
+            bytes: most_bytes(spec).saturating_sub(vectors.bytes()),
+        };
+        if !bounds.allow(rules) {
+            return Ok(());
+        }
+        let columns = columns(vectors, monitor)?;
+        if let Some(tables) = combine(rules, &columns, bounds, true, monitor)? {
+            monitor.memory().keep(bytes_of::<Table>(tables.len()))?;
+            let mut made = Vec::with_capacity(tables.len());
+            for table in tables {
+                let field = &vectors.fields[table.field];
+                let width = rules.schema().field(field.id).width();
+                let values = direct_values(width, table.columns);
+                monitor.memory().keep(bytes_of::<u16>(values))?;
+                made.push(Table {
+                    field: table.field,
+                    first_row: field.rows[0],
+                    columns: table.columns,
+                    entries: table.entries,
+                    direct: direct(field, values),
+                });
+            }
+            self.tables = Arc::new(made);
+        }
+        let bytes = columns.iter().map(Columns::bytes).sum::<usize>();
+        let bytes = bytes + bytes_of::<Columns>(columns.capacity());
+        drop(columns);
+        monitor.memory().give_back(bytes);
+        Ok(())
+    }
+
+    /// The outcome of an entry.
+    #[inline(always)]
+    fn outcome(&self, entry: u32) -> Outcome {
+        match entry {
+            MISS => Outcome::Miss,
+            COMPARE => Outcome::Compare,
+            entry => {
+                debug_assert!(entry & DECIDED != 0, "the last table decides");
+                let place = (entry & !DECIDED) as usize;
+                match self.vectors.rules.is_hidden(place) {
+                    false => Outcome::Winner(place),
+                    true => Outcome::Compare,
+                }
+            }
+        }
+    }
+
+    /// The entries that a key meets, table by table.
+    fn entries(&self, key: &[u64]) -> impl Iterator<Item = u32> {
+        let mut row = Some(0);
+        self.tables.iter().map_while(move |table| {
+            let field = &self.vectors.fields[table.field];
+            let entry = table.entry(row?, table.class(field, key));
+            row = (entry & DECIDED == 0).then_some(entry);
+            Some(entry)
+        })
+    }
+
+    /// Applies what an entry says to the best so far.
+    #[inline(always)]
+    fn finish<const W: usize>(&self, entry: u32, key: &[u64; W], best: Winner) -> Winner {
+        match self.outcome(entry) {
+            Outcome::Miss => best,
+            Outcome::Compare => self.vectors.improve(key, best),
+            Outcome::Winner(place) => {
+                let winner = self.vectors.rules.winner(place);
+                if winner.beats(best) { winner } else { best }
+            }
+        }
+    }
+}
+
+impl<const W: usize> Algorithm<W> for Rfc {
+    type Buffers = <BitVector as Algorithm<W>>::Buffers;
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<Rfc, BuildError> {
+        let mut built = Rfc {
+            vectors: <BitVector as Algorithm<W>>::build(request)?,
+            tables: Arc::default(),
+        };
+        let spec = request.spec;
+        built.fill_tables(spec, &mut request.monitor())?;
+        Ok(built)
+    }
+
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        match self.entries(key).last() {
+            Some(entry) => self.finish(entry, key, best),
+            None => self.vectors.improve(key, best),
+        }
+    }
+
+    fn improve_batch(
+        &self,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Self::Buffers,
+    ) {
+        if self.tables.is_empty() {
+            return self.vectors.improve_batch(keys, winners, buffers);
+        }
+        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+            let (mut entries, mut classes) = ([0; GROUP], [0; GROUP]);
+            for table in self.tables.iter() {
+                let field = &self.vectors.fields[table.field];
+                table.classes(field, keys, &mut classes);
+                for (entry, &class) in entries.iter_mut().zip(&classes) {
+                    let is_decided = *entry & DECIDED != 0;
+                    // A read of any row is cheaper than a wrong prediction.
+                    let row = if is_decided { 0 } else { *entry };
+                    let next = table.entry(row, class);
+                    *entry = if is_decided { *entry } else { next };
+                }
+            }
+            for ((key, winner), entry) in keys.iter().zip(winners).zip(entries) {
+                *winner = self.finish(entry, key, *winner);
+            }
+        }
+        for (key, winner) in rest.iter().zip(of_rest) {
+            *winner = self.improve(key, *winner);
+        }
+    }
+
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        self.vectors.improve_masked(key, best, mask)
+    }
+
+    /// The tables up to the one that decides, and then what is compared.
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let vectors = <BitVector as Algorithm<W>>::trace(&self.vectors, key);
+        let tables = self.tables.len() + vectors.tables;
+        let entries: Vec<u32> = self.entries(key).collect();
+        let outcome = entries.last().map(|&entry| self.outcome(entry));
+        let mut probes: Vec<Probe> = Vec::with_capacity(entries.len());
+        for (number, table) in self.tables[..entries.len()].iter().enumerate() {
+            let field = &self.vectors.fields[table.field];
+            let mut mask = vec![0; W];
+            let width = self.vectors.rules.schema().field(field.id).width();
+            field
+                .placement
+                .set_bits(&mut mask, prefix_mask(width, width));
+            probes.push(Probe {
+                table: number,
+                mask,
+                // As many as match in the field.
+                rules: vectors.probes[table.field].rules,
+                compared: Vec::new(),
+                winner: Winner::MISS,
+            });
+        }
+        let winner = vectors.winner;
+        match outcome {
+            Some(Outcome::Winner(_)) => {
+                let last = probes.last_mut().expect("a table");
+                last.compared.extend(winner.rule());
+                last.winner = winner;
+            }
+            Some(Outcome::Miss) => {}
+            Some(Outcome::Compare) | None => {
+                let shifted = vectors.probes.into_iter().map(|probe| Probe {
+                    table: probe.table + self.tables.len(),
+                    ..probe
+                });
+                probes.extend(shifted);
+            }
+        }
+        LookupTrace {
+            probes,
+            tables,
+            winner,
+        }
+    }
+
+    fn rules(&self) -> usize {
+        self.vectors.rules.present()
+    }
+
+    fn tables(&self) -> usize {
+        self.tables.len().max(self.vectors.fields.len())
+    }
+
+    fn bytes(&self) -> usize {
+        let tables = self.tables.iter();
+        let entries = tables.map(|table| {
+            bytes_of::<u32>(table.entries.capacity()) + bytes_of::<u16>(table.direct.capacity())
+        });
+        self.vectors.bytes() + bytes_of::<Table>(self.tables.capacity()) + entries.sum::<usize>()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let mut metrics = <BitVector as Algorithm<W>>::metrics(&self.vectors);
+        let tables = self.tables.iter();
+        let entries = tables.clone().map(|table| table.entries.len());
+        metrics.extend([
+            Metric::count("tables of classes", self.tables.len()),
+            Metric::count("rows", tables.map(Table::rows).sum()),
+            Metric::count("entries", entries.sum()),
+        ]);
+        metrics
+    }
+
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        Some(self.vectors.rules.hide(id))
+    }
+
+    fn duplicate(&self) -> Option<Rfc> {
+        Some(self.clone())
+    }
+}
