@@ -51,8 +51,10 @@ use hashbrown::HashMap;
 
 use crate::error::BuildError;
 use crate::memory::bytes_of;
-use crate::monitor::Monitor;
+use crate::monitor::{Monitor, unwatched};
 use crate::projection::{Columns, Places, Projection};
+use crate::ruleset::RuleSet;
+use crate::schema::{FieldId, Schema};
 use crate::seed::MapState;
 
 /// What progress observers are told.
@@ -296,6 +298,52 @@ struct Lists {
     ends: Vec<usize>,
     /// The number of the first list with a hash.
     known: HashMap<u64, u32, MapState>,
+}
+
+/// The entries of the table of each field, 0 for all where no tables are made.
+pub(crate) fn cells(rules: &RuleSet) -> Vec<usize> {
+    let schema = rules.schema();
+    let is_box = |at: &u32| {
+        let rule = rules.rule(*at as usize);
+        schema.field_ids().all(|id| {
+            let mask = schema.placement(id).get(rule.mask());
+            let free = schema.field(id).max_value() & !mask;
+            free & free.wrapping_add(1) == 0
+        })
+    };
+    let order = rules.by_rank();
+    let boxes = order.iter().map(is_box).collect();
+    let ranked = Ranked {
+        rules,
+        order,
+        boxes,
+    };
+    unwatched(|monitor| measure(&ranked, monitor))
+}
+
+/// Rules, best first.
+struct Ranked<'a> {
+    rules: &'a RuleSet,
+    order: Vec<u32>,
+    boxes: Vec<bool>,
+}
+
+impl Places for Ranked<'_> {
+    fn schema(&self) -> &Schema {
+        self.rules.schema()
+    }
+
+    fn count(&self) -> usize {
+        self.order.len()
+    }
+
+    fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
+        self.rules.rule(self.order[place] as usize).ends(field)
+    }
+
+    fn is_box(&self, place: usize) -> bool {
+        self.boxes[place]
+    }
 }
 
 /// One list of all rules.

@@ -53,8 +53,6 @@ use hashbrown::HashMap;
 
 use crate::combine;
 pub use crate::memory::{grown, map_bytes};
-use crate::monitor::unwatched;
-use crate::projection::Places;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 use crate::ruleset::RuleSet;
 use crate::schema::{Field, FieldId, MatchKind, Schema, prefix_mask};
@@ -300,7 +298,7 @@ impl Shape {
             let better = ranks.partition_point(|&rank| rank < best);
             tuple.best = better as f64 / ranks.len() as f64;
         }
-        for (field, cells) in fields.iter_mut().zip(combined_cells(rules)) {
+        for (field, cells) in fields.iter_mut().zip(combine::cells(rules)) {
             field.combined = cells;
         }
         Shape {
@@ -463,52 +461,6 @@ fn random_match(field: &Field, mask: u128, value: u128) -> FieldMatch {
             value: value & mask,
             mask,
         },
-    }
-}
-
-/// The entries of the tables that combine fields.
-fn combined_cells(rules: &RuleSet) -> Vec<usize> {
-    let schema = rules.schema();
-    let is_box = |at: &u32| {
-        let rule = rules.rule(*at as usize);
-        schema.field_ids().all(|id| {
-            let mask = schema.placement(id).get(rule.mask());
-            let free = schema.field(id).max_value() & !mask;
-            free & free.wrapping_add(1) == 0
-        })
-    };
-    let order = rules.by_rank();
-    let boxes = order.iter().map(is_box).collect();
-    let ranked = Ranked {
-        rules,
-        order,
-        boxes,
-    };
-    unwatched(|monitor| combine::measure(&ranked, monitor))
-}
-
-/// Rules, best first.
-struct Ranked<'a> {
-    rules: &'a RuleSet,
-    order: Vec<u32>,
-    boxes: Vec<bool>,
-}
-
-impl Places for Ranked<'_> {
-    fn schema(&self) -> &Schema {
-        self.rules.schema()
-    }
-
-    fn count(&self) -> usize {
-        self.order.len()
-    }
-
-    fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
-        self.rules.rule(self.order[place] as usize).ends(field)
-    }
-
-    fn is_box(&self, place: usize) -> bool {
-        self.boxes[place]
     }
 }
 

@@ -164,7 +164,7 @@ mod tests {
 
     /// An observer that stops is no limit.
     #[test]
-    fn whoever_stops_earlier_is_told_so() {
+    fn an_observer_that_stops_earlier_is_named() {
         struct Impatient;
         impl Progress for Impatient {
             fn report(&mut self, _: &'static str, _: usize, _: usize) -> ControlFlow<()> {

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use super::buffer::Buffer;
 use super::master::Master;
 use super::rebuild::Plan;
-use super::{PATIENCE, Settings, inner_of};
+use super::{Counted, PATIENCE, Settings, inner_of};
 use crate::classifier::{Classifier, LookupTrace, Metric, Probe, Scratch};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
@@ -20,6 +20,10 @@ use crate::progress::{NoProgress, Progress};
 use crate::reoptimise::Reoptimise;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::seed::MapState;
+
+/// Rules that may be gone from the inner engine, beside a quarter of those that
+/// are left: the memory of some engines grows with a power of the rules.
+const SPARE: usize = 8;
 
 /// What progress observers are told while building.
 const COPYING: &str = "copying rules";
@@ -142,18 +146,18 @@ impl Buffered {
             false => (self.delta.saturating_add(1)).saturating_mul(PATIENCE),
         };
         let waiting = self.waiting();
-        (waiting > most || self.gone > self.master.len() / 2 + Log::SPARE / 8)
-            && waiting >= self.patience
+        (waiting > most || self.gone > self.master.len() / 4 + SPARE) && waiting >= self.patience
     }
 
     /// Builds the inner engine anew over all rules.
     fn rebuild_now(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let rules = self.master.to_rule_set();
         let mut memory = Memory::unlimited();
+        let mut counted = Counted::new(progress);
         let inner = self
             .spec
-            .build_within(&rules, &self.limits, progress, &mut memory)?;
-        self.delta = self.settings.delta(&self.spec, &rules);
+            .build_within(&rules, &self.limits, &mut counted, &mut memory)?;
+        self.delta = self.settings.delta(rules.schema(), counted.reports);
         self.inner = Inner::new(Arc::from(inner));
         self.buffer.clear();
         self.log.forget(self.log.sequence());
@@ -223,9 +227,10 @@ impl<const W: usize> Algorithm<W> for Buffered {
     fn build(request: &mut BuildRequest<'_>) -> Result<Buffered, BuildError> {
         let spec = inner_of(request.spec).clone();
         let settings = Settings::of(request.spec);
-        let inner = request.build_inner(&spec, request.rules)?;
         let (rules, limits) = (request.rules, *request.limits);
-        let delta = settings.delta(&spec, rules);
+        let mut counted = Counted::new(request.progress);
+        let inner = spec.build_within(rules, &limits, &mut counted, request.memory)?;
+        let delta = settings.delta(rules.schema(), counted.reports);
         let mut monitor = request.monitor();
         monitor.begin(COPYING, rules.len())?;
         let master = Master::build(rules, &mut monitor)?;

@@ -46,7 +46,8 @@
 //! `delta=auto` is where waiting costs as much as rebuilding. With B nanoseconds
 //! for a build, c for comparing a rule, and l lookups for each change, k
 //! changes cost B + c l k²/2 until the next rebuild, which is least for each
-//! change at k = √(2 B / c l). B is the inner engine's [estimate], l the option
+//! change at k = √(2 B / c l). B is the work of the last build, known by its
+//! reports of progress, which come after equal steps of work; l is the option
 //! `lookups`.
 //!
 //! # Where we differ from the paper, and why
@@ -65,7 +66,6 @@
 //! [SFL17] §IV.
 //!
 //! [SFL17]: crate::papers#sfl17
-//! [estimate]: crate::Estimate
 
 mod buffer;
 mod buffered;
@@ -75,12 +75,15 @@ mod rebuild;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
+
 use crate::classifier::Classifier;
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::{Engine, EngineOption, EngineSpec, OptionValue, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Estimate, Shape, nanoseconds};
-use crate::ruleset::RuleSet;
+use crate::progress::Progress;
+use crate::schema::Schema;
 
 use buffered::Buffered;
 use master::Master;
@@ -124,9 +127,6 @@ pub(super) const ENGINE: Engine = Engine {
 
 /// Times delta changes after which an update rebuilds, if nobody else did.
 const PATIENCE: usize = 8;
-
-/// The threshold where nothing can be estimated: that of [SFL17] §V.C.
-const USUAL_DELTA: usize = 20;
 
 /// The inner engine's specification.
 fn inner_of(spec: &EngineSpec) -> &EngineSpec {
@@ -174,21 +174,40 @@ impl Settings {
         }
     }
 
-    /// The changes that may wait beside an inner engine over some rules.
+    /// The changes that may wait beside an inner engine that took so many reports
+    /// of progress to build.
     #[allow(clippy::cast_precision_loss)] // an estimate
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn delta(&self, inner: &EngineSpec, rules: &RuleSet) -> usize {
+    fn delta(&self, schema: &Schema, reports: usize) -> usize {
         if let Some(delta) = self.delta {
             return delta;
         }
-        let limits = crate::limits::Limits::default();
-        let Ok(estimate) = inner.estimate(&Shape::of(rules), &limits) else {
-            return USUAL_DELTA;
-        };
-        let build = estimate.build.as_secs_f64() * 1e9;
-        let compare = compare_ns(rules.schema().rule_words());
+        let build = reports as f64 * REPORT_NS;
+        let compare = compare_ns(schema.rule_words());
         let changes = (2.0 * build / (compare * self.lookups as f64)).sqrt();
         changes.clamp(1.0, 1e6) as usize
+    }
+}
+
+/// Passes progress on, and counts the reports.
+struct Counted<'a> {
+    progress: &'a mut dyn Progress,
+    reports: usize,
+}
+
+impl<'a> Counted<'a> {
+    fn new(progress: &'a mut dyn Progress) -> Counted<'a> {
+        Counted {
+            progress,
+            reports: 0,
+        }
+    }
+}
+
+impl Progress for Counted<'_> {
+    fn report(&mut self, stage: &'static str, done: usize, total: usize) -> ControlFlow<()> {
+        self.reports += 1;
+        self.progress.report(stage, done, total)
     }
 }
 
@@ -201,6 +220,8 @@ fn compare_ns(rule_words: usize) -> f64 {
 // Prices in nanoseconds; what they were fitted to: see `estimate`.
 const COMPARE_NS: f64 = 1.0;
 const COMPARE_WORD_NS: f64 = 0.1;
+/// The work between two reports of progress: 4,096 steps.
+const REPORT_NS: f64 = 400_000.0;
 /// A lookup beside the inner engine's.
 const LOOKUP_NS: f64 = 2.0;
 /// Copying a rule into the master set.

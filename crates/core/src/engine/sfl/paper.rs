@@ -45,7 +45,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
-use super::{Settings, inner_of};
+use super::{Counted, Settings, inner_of};
 use crate::classifier::{Classifier, LookupTrace, Metric, Probe, Scratch};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::{Algorithm, BuildRequest, Updates};
@@ -220,7 +220,7 @@ impl Paper {
         limits: &Limits,
         progress: &mut dyn Progress,
         memory: &mut Memory,
-    ) -> Result<(Box<dyn Classifier>, RuleSet), BuildError> {
+    ) -> Result<Box<dyn Classifier>, BuildError> {
         let mut rules = RuleSet::new(schema);
         rules.reserve(words.len() / schema.rule_words());
         for (place, words) in words.chunks_exact(schema.rule_words()).enumerate() {
@@ -234,21 +234,21 @@ impl Paper {
             };
             rules.push(rule).expect("ids are places");
         }
-        let inner = spec.build_within(&rules, limits, progress, memory)?;
-        Ok((inner, rules))
+        spec.build_within(&rules, limits, progress, memory)
     }
 
     fn rebuild_now(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
         let mut memory = Memory::unlimited();
-        let (inner, rules) = Paper::spawn(
+        let mut counted = Counted::new(progress);
+        let inner = Paper::spawn(
             &self.spec,
             &self.schema,
             &self.words,
             &self.limits,
-            progress,
+            &mut counted,
             &mut memory,
         )?;
-        self.delta = self.settings.delta(&self.spec, &rules);
+        self.delta = self.settings.delta(&self.schema, counted.reports);
         self.inner_bytes = inner.stats().bytes();
         self.inner = inner;
         self.old = self.ranks.clone();
@@ -298,20 +298,21 @@ impl<const W: usize> Algorithm<W> for Paper {
         let spec = inner_of(request.spec).clone();
         let settings = Settings::of(request.spec);
         let schema = Arc::clone(request.schema());
-        let delta = settings.delta(&spec, request.rules);
         let (rules, limits) = (request.rules, *request.limits);
         let (ranks, words, by_id) = Paper::copy(rules, &mut request.monitor())?;
         // The rules under their places' names, as in a rule set.
         let renamed = Paper::renamed_bytes(&schema, ranks.len());
         request.memory.take(renamed)?;
-        let (inner, _) = Paper::spawn(
+        let mut counted = Counted::new(request.progress);
+        let inner = Paper::spawn(
             &spec,
             &schema,
             &words,
             &limits,
-            request.progress,
+            &mut counted,
             request.memory,
         )?;
+        let delta = settings.delta(&schema, counted.reports);
         request.memory.give_back(renamed);
         Ok(Paper {
             spec,
@@ -547,7 +548,7 @@ impl<const W: usize> Updates<W> for Paper {
 
     fn settle(&mut self, changes: usize) {
         self.updates += changes;
-        let gone = self.old.len() > 2 * self.ranks.len() + 64;
+        let gone = self.old.len() > self.ranks.len() / 4 * 5 + 16;
         let due = self.updates > self.delta || gone;
         if due && self.updates >= self.patience && self.rebuild_now(&mut NoProgress).is_err() {
             self.patience = self.updates * 2;

@@ -7,7 +7,7 @@ use hashbrown::HashMap;
 
 use super::buffered::Buffered;
 use super::master::Master;
-use super::{ENGINE, Settings};
+use super::{Counted, ENGINE, Settings};
 use crate::classifier::Classifier;
 use crate::engine::EngineSpec;
 use crate::error::BuildError;
@@ -50,10 +50,11 @@ impl Contents for Copied {
         let (rules, count) = (&self.rules, self.rules.len());
         let (progress, memory) = monitor.parts();
         memory.take(map_bytes::<RuleId, u64>(count))?;
+        let mut counted = Counted::new(progress);
         let built = self
             .spec
-            .build_within(rules, &self.limits, progress, memory);
-        let engine = built?;
+            .build_within(rules, &self.limits, &mut counted, memory);
+        let (engine, reports) = (built?, counted.reports);
         monitor.begin(HASHING, count)?;
         let mut hashes = HashMap::with_capacity_and_hasher(count, MapState::default());
         for rule in rules.iter() {
@@ -63,7 +64,7 @@ impl Contents for Copied {
         Ok(Arc::new(Plan {
             hashes,
             engine: Arc::from(engine),
-            delta: self.settings.delta(&self.spec, &self.rules),
+            delta: self.settings.delta(rules.schema(), reports),
         }))
     }
 }

@@ -13,6 +13,7 @@ use crate::engine::adapter::{Algorithm, Family, build_static};
 use crate::error::BuildError;
 use crate::key::KeyVec;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, Winner};
+use crate::ruleset::RuleSet;
 use crate::schema::{Field, MatchKind, Schema};
 use crate::seed::splitmix;
 use crate::transaction::Transaction;
@@ -403,15 +404,12 @@ fn the_threshold_weighs_waiting_against_rebuilding() {
         let world = World::new(text, rules, 1);
         world.metric("changes that may wait")
     };
-    // 1 ms to build; six words to compare.
-    let root = |lookups: f64| (2.0 * 1e6 / (compare_ns(3) * lookups)).sqrt();
-    for (text, lookups) in [("", 10_000.0), (":lookups=100", 100.0)] {
-        let found = delta(&format!("sfl(list){text}"), 10);
-        let expected = root(lookups);
-        #[allow(clippy::cast_precision_loss)]
-        let found = found as f64;
-        assert!((found - expected).abs() <= 1.0, "{found}, {expected}");
-    }
+    let usual = delta("sfl(bit-vector)", 2000);
+    let seldom = delta("sfl(bit-vector):lookups=100", 2000);
+    assert!(
+        (usual * 9..usual * 11).contains(&seldom),
+        "{usual}, {seldom}"
+    );
     assert_eq!(delta("sfl(list):lookups=1000000000", 10), 1);
     assert!(delta("sfl(bit-vector)", 2000) > delta("sfl(bit-vector)", 20));
     assert_eq!(delta("sfl(bit-vector):delta=0", 20), 0);
