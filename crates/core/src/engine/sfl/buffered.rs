@@ -146,7 +146,9 @@ impl Buffered {
             false => (self.delta.saturating_add(1)).saturating_mul(PATIENCE),
         };
         let waiting = self.waiting();
-        (waiting > most || self.gone > self.master.len() / 4 + SPARE) && waiting >= self.patience
+        let left = self.master.len();
+        let (spare, gone) = (if left == 0 { 0 } else { SPARE }, self.gone);
+        (waiting > most || gone > left / 4 + spare) && waiting >= self.patience
     }
 
     /// Builds the inner engine anew over all rules.
