@@ -292,7 +292,7 @@ fn wide_fields_are_cut_by_halves() {
             },
         };
         let low = random();
-        let second = range(low, low + (random() % 2 << 63));
+        let second = range(low, low + ((random() % 2) << 63));
         vec![first, second, range(0, random())]
     });
     let matches: Vec<_> = matches.collect();

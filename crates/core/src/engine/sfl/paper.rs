@@ -75,7 +75,7 @@ pub(super) struct Paper {
     ranks: Vec<Winner>,
     words: Vec<u64>,
     /// What is known of a rule by its id.
-    by_id: HashMap<RuleId, Known, MapState>,
+    by_id: ById,
     /// Over the old rules: the rule of old index i has id i - 1.
     inner: Box<dyn Classifier>,
     inner_bytes: usize,
@@ -90,6 +90,11 @@ pub(super) struct Paper {
     patience: usize,
     rebuilds: usize,
 }
+
+type ById = HashMap<RuleId, Known, MapState>;
+
+/// Ranks and words of the rules, best first, and what is known by id.
+type MasterList = (Vec<Winner>, Vec<u64>, ById);
 
 #[derive(Clone, Copy)]
 struct Known {
@@ -140,7 +145,7 @@ impl Paper {
 
     /// The old index of the inner engine's outcome, N + 1 for none.
     fn old_index(&self, found: Winner) -> usize {
-        (found.rule()).map_or(self.old.len(), |rule| rule.index()) + 1
+        (found.rule()).map_or(self.old.len(), RuleId::index) + 1
     }
 
     /// Algorithm 3 from line 5 on: the index that a rule has now. `visit` is told
@@ -258,10 +263,7 @@ impl Paper {
         Ok(())
     }
 
-    fn copy(
-        rules: &RuleSet,
-        monitor: &mut Monitor<'_>,
-    ) -> Result<(Vec<Winner>, Vec<u64>, HashMap<RuleId, Known, MapState>), BuildError> {
+    fn copy(rules: &RuleSet, monitor: &mut Monitor<'_>) -> Result<MasterList, BuildError> {
         let (schema, count) = (rules.schema(), rules.len());
         monitor.begin(COPYING, count)?;
         monitor.memory().keep(Self::bytes_of(schema, count))?;
