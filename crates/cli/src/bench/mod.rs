@@ -26,8 +26,8 @@ mod verify;
 mod versus;
 
 pub(crate) use generated::{generated_policy, generated_trace, size_name};
-pub(crate) use measure::{Spread, batch_rate, single_rate, timed};
-pub(crate) use mixed::{CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, measure_mixed};
+pub(crate) use measure::{Spread, batch_rate, single_rate, thread_cpu_time, timed};
+pub(crate) use mixed::{CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, measure_mixed, stay_on};
 pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_table};
 pub(crate) use peer::PeerSpec;
 pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measure_reoptimising};

@@ -1,8 +1,18 @@
 //! `reproduce` on a small scale.
 
 use std::fs;
+use std::path::Path;
 
 use crate::support::{Folder, run};
+
+/// The cells of a file, without the heading, which is returned beside them.
+fn csv(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
+    let text = fs::read_to_string(path).unwrap();
+    let cells = |line: &str| -> Vec<String> { line.split(',').map(str::to_owned).collect() };
+    let mut lines = text.lines();
+    let heading = cells(lines.next().unwrap());
+    (heading, lines.map(cells).collect())
+}
 
 #[test]
 fn no_figure_has_more_rules_than_were_asked_for() {
@@ -20,11 +30,9 @@ fn no_figure_has_more_rules_than_were_asked_for() {
             continue;
         }
         figures += 1;
-        let text = fs::read_to_string(&path).unwrap();
-        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
-        let heading = lines.next().unwrap();
-        let place = heading.iter().position(|&name| name == "rules").unwrap();
-        let rules: Vec<usize> = lines.map(|cells| cells[place].parse().unwrap()).collect();
+        let (heading, rows) = csv(&path);
+        let place = heading.iter().position(|name| name == "rules").unwrap();
+        let rules: Vec<usize> = rows.iter().map(|row| row[place].parse().unwrap()).collect();
         assert!(!rules.is_empty(), "{path:?}");
         assert!(
             rules.iter().all(|&rules| rules <= 200),
@@ -39,4 +47,115 @@ fn no_figure_has_more_rules_than_were_asked_for() {
     run("reproduce tm19 --sizes 0")
         .exits(2)
         .complains("at least 1 rule");
+}
+
+#[test]
+fn a_reproduction_goes_on_where_it_was() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command =
+        format!("reproduce tm19 --figures tables --sizes 100,200 --profiles acl1,fw1 --out {out}");
+    run(&command).exits(0);
+    let points = Path::new(&out).join("points.ndjson");
+    let report = Path::new(&out).join("report.html");
+    let whole = fs::read_to_string(&points).unwrap();
+    let page = fs::read_to_string(&report).unwrap();
+    assert_eq!(whole.lines().count(), 1 + 4, "{whole}");
+
+    // Interrupted in the middle of the third measurement, whose first two then
+    // say something that nobody would measure.
+    let lines: Vec<&str> = whole.lines().collect();
+    let known = lines[1].replacen("\"measured\":[", "\"measured\":[777", 1);
+    fs::write(
+        &points,
+        format!("{}\n{known}\n{}", lines[0], &lines[2][..20]),
+    )
+    .unwrap();
+    run(&command)
+        .exits(0)
+        .complains("going on after 1 measurement");
+    let (_, rows) = csv(&Path::new(&out).join("tables.csv"));
+    assert_eq!(rows.len(), 4 * 6);
+    assert!(rows[..6].iter().all(|row| row[1].starts_with("777")));
+    assert!(rows[6..].iter().all(|row| !row[1].starts_with("777")));
+    assert!(report.exists());
+
+    // Other options would make other measurements.
+    run(&format!("{command} --seed 2"))
+        .exits(2)
+        .complains("measurements of another reproduction: --seed 1")
+        .complains("--restart measures everything again");
+    run(&format!("{command} --restart")).exits(0);
+    let again = fs::read_to_string(&report).unwrap();
+    let without_run = |page: &str| -> Vec<String> {
+        let lines = page.lines().filter(|line| !line.contains("<dt>command"));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(without_run(&again), without_run(&page));
+}
+
+#[test]
+fn an_unfinished_reproduction_has_no_report() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command =
+        format!("reproduce tm19 --figures tables --sizes 100 --profiles acl1 --out {out}");
+    run(&command).exits(0);
+    let report = Path::new(&out).join("report.html");
+    assert!(report.exists());
+    // A measurement that cannot be read ends it before its report.
+    let points = Path::new(&out).join("points.ndjson");
+    let text = fs::read_to_string(&points).unwrap();
+    fs::write(
+        &points,
+        text.replace("\"measured\":[", "\"measured\":[\"x\","),
+    )
+    .unwrap();
+    run(&command).exits(2).complains("is bad");
+    assert!(!report.exists());
+}
+
+#[test]
+fn sfl17_counts_headers_and_changes() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let done = run(&format!(
+        "reproduce sfl17 --quick --sizes 200 --profiles acl1 --headers 500 --sets 1 --run 20ms \
+         --out {out}"
+    ))
+    .exits(0);
+    for claim in ["Figs. 5a, 5b", "Table II", "Fig. 6", "Fig. 7", "Fig. 8"] {
+        assert!(done.stdout.contains(claim), "{claim}");
+    }
+    let out = Path::new(&out);
+    let (_, operations) = csv(&out.join("operations.csv"));
+    assert!(!operations.is_empty());
+    let (heading, updates) = csv(&out.join("updates.csv"));
+    assert_eq!(heading.last().unwrap(), "reader_share");
+    // Eight engines, two kinds, four rates.
+    assert_eq!(updates.len(), 8 * 2 * 4);
+    assert!(updates.iter().all(|row| row[4].parse::<u64>().unwrap() > 0));
+    let (_, threshold) = csv(&out.join("threshold.csv"));
+    assert_eq!(threshold.len(), 2 * 3 * 6);
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!page.contains("WRONG"));
+    for name in [
+        "operations-insertions-changes",
+        "throughput-deletions",
+        "threshold-insertions-10-headers",
+    ] {
+        assert!(out.join(format!("{name}.svg")).exists(), "{name}");
+    }
+    // As many pictures as there are in the folder, inside the page.
+    let pictures = fs::read_dir(out).unwrap().filter(|file| {
+        let path = file.as_ref().unwrap().path();
+        path.extension().is_some_and(|extension| extension == "svg")
+    });
+    assert_eq!(page.matches("<svg").count(), pictures.count());
+    run("reproduce sfl17 --figures tables")
+        .exits(2)
+        .complains("sfl17 has no figure `tables`; expected some of operations, updates, threshold");
+    run("reproduce sfl17 --run 1ms")
+        .exits(2)
+        .complains("from 10ms");
 }

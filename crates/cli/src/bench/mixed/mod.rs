@@ -25,7 +25,7 @@ mod processors;
 mod report;
 
 pub(crate) use load::Rate;
-pub(crate) use processors::{CpuPair, CpuPinning};
+pub(crate) use processors::{CpuPair, CpuPinning, stay_on};
 pub(crate) use report::{MixedRow, write_csv, write_table};
 
 use super::Subject;

@@ -1,34 +1,47 @@
-//! `classyard reproduce`: a paper's figures, drawn anew from measurements.
+//! `classyard reproduce`: a paper's figures and tables, measured anew.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use classyard::{Policy, PolicyTrace};
-use classyard_workload::generate::Profile;
-
-use crate::bench::{generated_policy, generated_trace};
 use crate::failure::Failure;
-use crate::input::count;
-use crate::input::family::{FamilyName, profile};
+use crate::input::{count, span};
 use crate::reporter::Reporter;
 
-mod collision_limit;
-mod growth;
-mod tables;
+mod claims;
+mod html;
+mod points;
+mod sfl17;
+mod statistics;
+mod study;
+mod tm19;
 
-/// Draw the figures of a paper anew, from measurements on generated rule sets
+use claims::Section;
+use study::Study;
+
+/// Measure the figures and tables of a paper anew
 ///
-/// Each figure is an SVG picture with its data beside it as CSV. The figures
-/// of tm19 (TupleMerge, ToN 2019): tables.svg, the number of tables against
-/// the number of rules (Fig. 2); collision-limit.svg, search time against the
-/// collision limit (Figs. 7 and 8); growth.svg and memory.svg, what building
-/// costs as rule sets grow.
+/// Each figure is an SVG picture with its data beside it as CSV. At the end
+/// report.html has all pictures and tables, and says of each claim of the
+/// paper what was measured and whether it holds. Every measurement is kept in
+/// points.ndjson: an interrupted reproduction goes on where it was when the same
+/// command is given again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+Figures of tm19 (TupleMerge, ToN 2019):
+  tables           tables against rules (Fig. 2)
+  collision-limit  search time against the collision limit (Figs. 7 and 8)
+  growth           time and memory of building as rule sets grow
+
+Figures of sfl17 (The Small, the Fast and the Lazy, 2017):
+  operations       changes and lookups, each for itself (Fig. 5)
+  updates          headers and changes in 10 seconds (Table II, Fig. 6)
+  threshold        the same against δ (Figs. 7 and 8)
+
 Examples:
+  classyard reproduce sfl17 --quick
   classyard reproduce tm19
-  classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures")]
+  classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures
+  classyard reproduce sfl17 --figures updates --sets 3 --run 2s")]
 pub(crate) struct Args {
     /// The paper
     #[arg(value_enum)]
@@ -38,20 +51,23 @@ pub(crate) struct Args {
     #[arg(short, long, default_value = "reproduced", value_name = "FOLDER")]
     out: PathBuf,
 
-    /// The figures to draw
-    #[arg(
-        long,
-        value_enum,
-        value_delimiter = ',',
-        default_values = ["tables", "collision-limit", "growth"],
-        value_name = "NAMES"
-    )]
-    figures: Vec<Figure>,
+    /// The figures to draw, all of the paper unless given
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    figures: Vec<String>,
+
+    /// Fewer rule sets, sizes and points, and shorter runs: a few minutes
+    #[arg(long)]
+    quick: bool,
+
+    /// Measure everything again, whatever the folder holds
+    #[arg(long)]
+    restart: bool,
 
     /// Numbers of rules, of every figure
     ///
-    /// Without them, tables has 1k, 2k, 4k, ... 256k, growth 10k, 20k, 50k, ...
-    /// 1M. collision-limit has the greatest of them that is at most 64k.
+    /// tm19: without them, tables has 1k, 2k, 4k, ... 256k, growth 10k, 20k,
+    /// 50k, ... 1M. collision-limit has the greatest of them that is at most
+    /// 64k. sfl17: the first, 2k as in the paper unless given.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 
@@ -59,9 +75,19 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     profiles: Vec<String>,
 
-    /// Headers in each trace
-    #[arg(long, value_parser = count, default_value = "200k", value_name = "COUNT")]
-    headers: usize,
+    /// Headers in each trace [default: tm19 200k, sfl17 100k, quick 20k]
+    #[arg(long, value_parser = some, value_name = "COUNT")]
+    headers: Option<usize>,
+
+    /// Rule sets for each point of sfl17, from the profiles in turn [default:
+    /// 10, quick 2]
+    #[arg(long, value_parser = some, value_name = "COUNT")]
+    sets: Option<usize>,
+
+    /// How long a run of sfl17's simulator lasts that lasts 10 seconds in the
+    /// paper; there are as many changes a second [default: 10s, quick 600ms]
+    #[arg(long, value_parser = run_time, value_name = "TIME")]
+    run: Option<Duration>,
 
     /// Where random numbers begin
     #[arg(long, default_value_t = 1, value_name = "NUMBER")]
@@ -72,32 +98,93 @@ pub(crate) struct Args {
 enum Paper {
     /// Daly et al., TupleMerge, ToN 2019
     Tm19,
+    /// The Small, the Fast and the Lazy (SFL), 2017
+    Sfl17,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Figure {
-    /// Fig. 2: the number of tables against the number of rules
-    Tables,
-    /// Figs. 7 and 8: search time against the collision limit
-    CollisionLimit,
-    /// Time and memory of building against the number of rules, to a million
-    /// unless --sizes says otherwise
-    Growth,
+/// A figure or table of a paper, or several that are measured together.
+struct Figure {
+    name: &'static str,
+    draw: fn(&mut Study<'_>) -> Result<Section, Failure>,
+}
+
+impl Paper {
+    fn key(self) -> &'static str {
+        match self {
+            Paper::Tm19 => "tm19",
+            Paper::Sfl17 => "sfl17",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Paper::Tm19 => "TupleMerge [TM19], measured with classyard",
+            Paper::Sfl17 => "The Small, the Fast and the Lazy [SFL17], measured with classyard",
+        }
+    }
+
+    fn figures(self) -> &'static [Figure] {
+        match self {
+            Paper::Tm19 => &[
+                Figure {
+                    name: "tables",
+                    draw: tm19::tables::draw,
+                },
+                Figure {
+                    name: "collision-limit",
+                    draw: tm19::collision_limit::draw,
+                },
+                Figure {
+                    name: "growth",
+                    draw: tm19::growth::draw,
+                },
+            ],
+            Paper::Sfl17 => &[
+                Figure {
+                    name: "operations",
+                    draw: sfl17::operations::draw,
+                },
+                Figure {
+                    name: "updates",
+                    draw: sfl17::updates::draw,
+                },
+                Figure {
+                    name: "threshold",
+                    draw: sfl17::threshold::draw,
+                },
+            ],
+        }
+    }
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
-    let Paper::Tm19 = args.paper;
-    fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, error))?;
-    let study = Study::new(args, reporter)?;
-    for figure in &args.figures {
-        match figure {
-            Figure::Tables => tables::draw(&study)?,
-            Figure::CollisionLimit => collision_limit::draw(&study)?,
-            Figure::Growth => growth::draw(&study)?,
-        }
+    let figures = chosen(args)?;
+    let mut study = Study::new(args, reporter)?;
+    let mut sections = Vec::new();
+    for figure in figures {
+        sections.push((figure.draw)(&mut study)?);
     }
-    Ok(())
+    study.end(&sections)
+}
+
+/// The figures that were asked for, in the order of the paper.
+fn chosen(args: &Args) -> Result<Vec<&'static Figure>, Failure> {
+    let all = args.paper.figures();
+    let known = |name: &&String| !all.iter().any(|figure| figure.name == name.as_str());
+    if let Some(name) = args.figures.iter().find(known) {
+        let names: Vec<&str> = all.iter().map(|figure| figure.name).collect();
+        return Err(Failure::usage(format!(
+            "{} has no figure `{name}`; expected some of {}",
+            args.paper.key(),
+            names.join(", ")
+        )));
+    }
+    let wanted = |figure: &&Figure| {
+        let names = args.figures.iter();
+        args.figures.is_empty() || names.into_iter().any(|name| name == figure.name)
+    };
+    Ok(all.iter().filter(wanted).collect())
 }
 
 /// Reads a number of rules, for the argument parser.
@@ -108,90 +195,19 @@ fn sizes(text: &str) -> Result<usize, String> {
     }
 }
 
-/// What all figures are drawn from.
-struct Study<'a> {
-    args: &'a Args,
-    profiles: Vec<(String, Arc<Profile>)>,
-    reporter: Reporter,
-}
-
-impl Study<'_> {
-    fn new(args: &Args, reporter: Reporter) -> Result<Study<'_>, Failure> {
-        let names: Vec<&str> = match args.profiles.as_slice() {
-            [] => Profile::BUILT_IN.to_vec(),
-            given => given.iter().map(String::as_str).collect(),
-        };
-        let profiles = names
-            .into_iter()
-            .map(|name| Ok((name.to_owned(), profile(name)?)));
-        Ok(Study {
-            args,
-            profiles: profiles.collect::<Result<_, Failure>>()?,
-            reporter,
-        })
-    }
-
-    /// The numbers of rules that were asked for, else a figure's own.
-    fn sizes(&self, own: &[usize]) -> Vec<usize> {
-        match self.args.sizes.as_slice() {
-            [] => own.to_vec(),
-            given => given.to_vec(),
-        }
-    }
-
-    /// Rules of a profile.
-    fn policy(&self, profile: &Arc<Profile>, rules: usize) -> Result<Policy, Failure> {
-        let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
-        generated_policy(family, rules, self.args.seed, &mut self.reporter.progress())
-    }
-
-    /// Headers for rules.
-    fn trace(&self, policy: &Policy) -> Result<PolicyTrace, Failure> {
-        let mut progress = self.reporter.progress();
-        generated_trace(policy, self.args.headers, self.args.seed, &mut progress)
-    }
-
-    /// Writes a figure's data.
-    fn write_csv(&self, name: &str, heading: &str, rows: &[String]) -> Result<(), Failure> {
-        let path = self.args.out.join(name);
-        let mut text = format!("{heading}\n");
-        for row in rows {
-            text.push_str(row);
-            text.push('\n');
-        }
-        fs::write(&path, text).map_err(|error| Failure::file(&path, error))?;
-        self.wrote(&path);
-        Ok(())
-    }
-
-    /// Draws a figure.
-    fn draw(
-        &self,
-        name: &str,
-        chart: &crate::chart::Chart<'_>,
-        series: &[crate::chart::Series],
-    ) -> Result<(), Failure> {
-        let path = self.args.out.join(name);
-        chart
-            .draw(&path, series)
-            .map_err(|error| Failure::file(&path, error))?;
-        self.wrote(&path);
-        Ok(())
-    }
-
-    fn wrote(&self, path: &Path) {
-        self.reporter.note(&format!("wrote {}", path.display()));
+/// Reads how many there are of something, for the argument parser.
+fn some(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        0 => Err("expected at least 1".to_owned()),
+        count => Ok(count),
     }
 }
 
-/// The arithmetic mean, as the paper averages.
-#[allow(clippy::cast_precision_loss)] // a few dozen values
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
-}
-
-/// A count as a coordinate.
-#[allow(clippy::cast_precision_loss)] // far below 2^52
-fn coordinate(count: usize) -> f64 {
-    count as f64
+/// Reads the length of a run, for the argument parser.
+fn run_time(text: &str) -> Result<Duration, String> {
+    match span(text)? {
+        run if run < Duration::from_millis(10) => Err("expected at least 10ms".to_owned()),
+        run if run > Duration::from_secs(3_600) => Err("expected at most 1h".to_owned()),
+        run => Ok(run),
+    }
 }

@@ -1,0 +1,314 @@
+//! [SFL17] Fig. 5: changes, and lookups after them, each for itself.
+//!
+//! [SFL17]: classyard::papers#sfl17
+
+use classyard::{Limits, NoProgress, Scratch, Transaction, Winner};
+use serde::{Deserialize, Serialize};
+
+use super::cases::Kind;
+use super::simulator::after;
+use super::{DYNAMIC, STATIC, Study, buffered, spec, wrong_answers};
+use crate::bench::timed;
+use crate::chart::{Chart, Mark, Series};
+use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::commands::reproduce::statistics::{Mean, coordinate};
+use crate::failure::Failure;
+
+/// Changes in the paper.
+const CHANGES: [usize; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
+
+/// The same of a quick reproduction.
+const FEW_CHANGES: [usize; 3] = [10, 50, 100];
+
+/// More than all changes: nothing is rebuilt in this experiment.
+const DELTA: usize = 1_000;
+
+/// Builds that are timed of an engine that takes no changes, at most; the others
+/// are taken to last as long.
+const BUILDS: usize = 3;
+
+/// Headers whose answers are compared with a scan.
+const CHECKED: usize = 500;
+
+/// What was measured with one rule set.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Timed {
+    /// All changes together.
+    seconds: f64,
+    /// A lookup after them.
+    lookup_ns: f64,
+    wrong: usize,
+}
+
+/// Draws the figure.
+pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let changes: &[usize] = if study.args.quick {
+        &FEW_CHANGES
+    } else {
+        &CHANGES
+    };
+    let mut engines: Vec<String> = DYNAMIC.map(str::to_owned).to_vec();
+    for inner in STATIC {
+        engines.extend([inner.to_owned(), buffered(inner, DELTA)]);
+        engines.push(format!("{}{}", buffered(inner, DELTA), ":form=paper"));
+    }
+    study.expect_points(Kind::BOTH.len() * engines.len() * changes.len() * study.sets());
+    let mut section = Section {
+        title: "Changes and lookups, each for itself (Fig. 5)".to_owned(),
+        method: format!(
+            "{} rules at the beginning, {} rule sets for each point, 90 % confidence intervals. \
+             The time of all changes together, then that of a lookup, one header at a time. An \
+             engine that takes no changes is built anew for each; {BUILDS} of these builds are \
+             timed and the others taken to last as long. sfl is never rebuilt here, as in the \
+             paper; form=paper is its literal form.",
+            study.sizes(&[super::RULES])[0],
+            study.sets()
+        ),
+        claims: Vec::new(),
+        grids: Vec::new(),
+        pictures: Vec::new(),
+    };
+    let mut wrong = 0;
+    let mut rows = Vec::new();
+    // means[kind][engine] = (seconds, lookup) after the most changes
+    let mut means: Vec<Vec<(Mean, Mean)>> = Vec::new();
+    for kind in Kind::BOTH {
+        let (mut update_lines, mut lookup_lines) = (Vec::new(), Vec::new());
+        let mut last = Vec::new();
+        for engine in &engines {
+            let (mut updating, mut looking) = (Vec::new(), Vec::new());
+            for &count in changes {
+                let (mut seconds, mut lookups) = (Vec::new(), Vec::new());
+                for set in 0..study.sets() {
+                    let timed = measure(study, engine, kind, count, set)?;
+                    wrong += timed.wrong;
+                    rows.push(format!(
+                        "{},{engine},{count},{set},{:.9},{:.2}",
+                        kind.name(),
+                        timed.seconds,
+                        timed.lookup_ns
+                    ));
+                    seconds.push(timed.seconds);
+                    lookups.push(timed.lookup_ns);
+                }
+                updating.push((coordinate(count), Mean::of(&seconds)));
+                looking.push((coordinate(count), Mean::of(&lookups)));
+            }
+            update_lines.push(line(engine, &updating, 1e3));
+            lookup_lines.push(line(engine, &looking, 1.0));
+            let most = |means: &[(f64, Mean)]| means.last().map_or(Mean::default(), |one| one.1);
+            last.push((most(&updating), most(&looking)));
+        }
+        for (what, label, lines) in [
+            ("changes", "milliseconds, all changes", update_lines),
+            ("lookups", "nanoseconds a header", lookup_lines),
+        ] {
+            let title = match what {
+                "changes" => format!("Time of {} ([SFL17] Fig. 5)", kind.name()),
+                _ => format!("Lookups after {} ([SFL17] Fig. 5)", kind.name()),
+            };
+            let chart = Chart {
+                title: &title,
+                x_label: kind.name(),
+                y_label: label,
+                log_x: false,
+                log_y: true,
+            };
+            let name = format!("operations-{}-{what}.svg", kind.name());
+            study.draw(&name, &chart, &lines)?;
+            section.pictures.push(name);
+        }
+        section.grids.push(grid(kind, changes, &engines, &last));
+        means.push(last);
+    }
+    study.write_csv(
+        "operations.csv",
+        "kind,engine,changes,set,seconds,lookup_ns",
+        &rows,
+    )?;
+    section.claims = claims(&engines, &means);
+    wrong_answers(&mut section, wrong);
+    Ok(section)
+}
+
+/// A line with its confidence intervals.
+fn line(engine: &str, points: &[(f64, Mean)], scale: f64) -> Series {
+    let inner = STATIC.iter().find(|inner| engine.contains(**inner));
+    let mark = match engine {
+        _ if engine.contains("form=paper") => Mark::Triangle,
+        _ if engine.starts_with("sfl") => Mark::Square,
+        _ => Mark::Circle,
+    };
+    let coordinates = points.iter().map(|(x, mean)| (*x, mean.mean * scale));
+    let mut series = Series::marked(engine, inner.unwrap_or(&engine), mark, coordinates);
+    // A logarithmic axis has no room below zero.
+    let positive = points.iter().filter(|(_, mean)| mean.interval().0 > 0.0);
+    series.band = positive
+        .map(|(x, mean)| {
+            let (low, high) = mean.interval();
+            (*x, low * scale, high * scale)
+        })
+        .collect();
+    series
+}
+
+fn grid(kind: Kind, changes: &[usize], engines: &[String], means: &[(Mean, Mean)]) -> Grid {
+    let most = changes.last().copied().unwrap_or(0);
+    let rows = engines
+        .iter()
+        .zip(means)
+        .map(|(engine, (seconds, lookup))| {
+            let mut milliseconds = *seconds;
+            milliseconds.mean *= 1e3;
+            milliseconds.half_width = milliseconds.half_width.map(|half| half * 1e3);
+            let micros = seconds.mean * 1e6 / coordinate(most.max(1));
+            vec![
+                engine.clone(),
+                format!("{milliseconds:.3}"),
+                format!("{micros:.2}"),
+                format!("{lookup:.1}"),
+            ]
+        });
+    Grid {
+        title: format!("{most} {}", kind.name()),
+        columns: ["engine", "ms, all", "µs a change", "ns a lookup after them"]
+            .map(str::to_owned)
+            .to_vec(),
+        words: 1,
+        rows: rows.collect(),
+    }
+}
+
+/// Times changes and lookups with one rule set, unless that is done.
+fn measure(
+    study: &mut Study<'_>,
+    engine: &str,
+    kind: Kind,
+    changes: usize,
+    set: usize,
+) -> Result<Timed, Failure> {
+    let point = format!("operations {engine} {changes} {}, set {set}", kind.name());
+    study.point(&point, |study| {
+        let case = study.sfl17_case(kind, changes, set)?;
+        let (made, spec) = (case.changes(), spec(engine));
+        let build = |count: usize| {
+            let rules = after(case.initial(), &made[..count]);
+            timed(|| spec.build(&rules, &Limits::default(), &mut NoProgress))
+        };
+        let (classifier, seconds) = if spec.is_dynamic() {
+            let mut classifier = build(0).0?;
+            let dynamic = classifier.as_dynamic().expect("a dynamic engine");
+            let ((), seconds) = timed(|| {
+                let mut transaction = Transaction::new();
+                for &change in &made {
+                    transaction.clear();
+                    transaction.push(change);
+                    let applied = dynamic.apply(&transaction);
+                    applied.expect("the changes are of these rules");
+                }
+            });
+            (classifier, seconds)
+        } else {
+            // The last one is over all changes.
+            let builds = BUILDS.min(changes);
+            let counts = (1..=builds).map(|build| changes * build / builds);
+            let (mut last, mut sum) = (None, 0.0);
+            for count in counts {
+                let (classifier, seconds) = build(count);
+                last = Some(classifier?);
+                sum += seconds;
+            }
+            let classifier = last.expect("at least one change");
+            (classifier, sum / coordinate(builds) * coordinate(changes))
+        };
+        let rules = after(case.initial(), &made);
+        let headers = case.headers();
+        let mut scratch = Scratch::new();
+        let (folded, looking) = timed(|| {
+            let winners = headers.as_slice().iter();
+            winners.fold(0, |folded, key| {
+                folded ^ classifier.classify_one(key, &mut scratch).rank()
+            })
+        });
+        std::hint::black_box(folded);
+        let checked = headers.as_slice().iter().take(CHECKED);
+        let wrong = checked.filter(|key| {
+            let winner: Winner = classifier.classify_one(key, &mut scratch);
+            winner != rules.scan(key)
+        });
+        Ok(Timed {
+            seconds,
+            lookup_ns: looking * 1e9 / coordinate(headers.len().max(1)),
+            wrong: wrong.count(),
+        })
+    })
+}
+
+fn claims(engines: &[String], means: &[Vec<(Mean, Mean)>]) -> Vec<Claim> {
+    let place = |engine: &str| {
+        let found = engines.iter().position(|one| one == engine);
+        found.expect("one of the engines")
+    };
+    let seconds = |kind: usize, engine: &str| means[kind][place(engine)].0.mean;
+    let lookup = |kind: usize, engine: &str| means[kind][place(engine)].1.mean;
+    let (mut cheaper, mut slower_than_dynamic) = (0, Vec::new());
+    let (mut faster, mut not_faster) = (0, Vec::new());
+    let mut ratios = Vec::new();
+    for kind in 0..Kind::BOTH.len() {
+        for inner in STATIC {
+            let sfl = buffered(inner, DELTA);
+            ratios.push(seconds(kind, inner) / seconds(kind, &sfl));
+            let least = DYNAMIC.map(|engine| seconds(kind, engine));
+            let least = least.into_iter().fold(f64::INFINITY, f64::min);
+            if seconds(kind, &sfl) <= least {
+                cheaper += 1;
+            } else {
+                let times = seconds(kind, &sfl) / least;
+                slower_than_dynamic.push(format!("{sfl} {times:.1}×"));
+            }
+            let best = DYNAMIC.map(|engine| lookup(kind, engine));
+            let best = best.into_iter().fold(f64::INFINITY, f64::min);
+            if lookup(kind, &sfl) < best {
+                faster += 1;
+            } else {
+                not_faster.push(sfl);
+            }
+        }
+    }
+    let least_ratio = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let all = Kind::BOTH.len() * STATIC.len();
+    vec![
+        Claim {
+            place: "Figs. 5a, 5b",
+            paper: "An engine that takes no changes needs orders of magnitude more time for \
+                    changes than the same engine with an update buffer.",
+            measured: format!("at least {least_ratio:.0} times as long"),
+            verdict: Verdict::of(least_ratio >= 100.0, "less than 100 times as long"),
+        },
+        Claim {
+            place: "Figs. 5a, 5b",
+            paper: "Engines with an update buffer need the least time for changes, less than \
+                    linear search and tuple space search.",
+            measured: format!("{cheaper} of {all} combinations need the least time"),
+            verdict: Verdict::for_most(
+                cheaper,
+                all,
+                &format!(
+                    "of the cheapest engine that takes changes, they need: {}",
+                    slower_than_dynamic.join(", ")
+                ),
+            ),
+        },
+        Claim {
+            place: "Figs. 5c, 5d",
+            paper: "After up to 100 changes, engines with an update buffer classify much faster \
+                    than linear search and tuple space search.",
+            measured: format!("{faster} of {all} combinations are faster than both"),
+            verdict: Verdict::for_most(
+                faster,
+                all,
+                &format!("not faster: {}", not_faster.join(", ")),
+            ),
+        },
+    ]
+}

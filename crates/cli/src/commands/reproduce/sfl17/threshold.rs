@@ -1,0 +1,247 @@
+//! [SFL17] Figs. 7 and 8: headers and changes against δ.
+//!
+//! [SFL17]: classyard::papers#sfl17
+
+use super::cases::Kind;
+use super::{ROLES, RUN_SECONDS, RunPlan, STATIC, Study, buffered, wrong_answers};
+use crate::chart::{Chart, Mark, Series};
+use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::commands::reproduce::statistics::{Mean, coordinate};
+use crate::failure::Failure;
+
+/// The δ of a quick reproduction.
+const FEW: [usize; 5] = [0, 5, 10, 20, 100];
+
+/// Changes in a run, whatever it lasts.
+const CHANGES: usize = 100;
+
+/// What the paper's runs last.
+const SECONDS: [f64; 2] = [10.0, 25.0];
+
+/// Up to this δ an update buffer never costs headers.
+const NEVER_SLOWER: usize = 10;
+
+/// What differs from the same engine without a buffer by less than this is not
+/// called slower: runs on the same machine differ by as much.
+const NOISE: f64 = 0.05;
+
+/// Means of headers in millions, and of changes, of one engine and kind.
+struct Curve {
+    /// The same engine without a buffer.
+    plain: (Mean, Mean),
+    /// For each δ.
+    buffered: Vec<(usize, Mean, Mean)>,
+}
+
+/// Draws both figures.
+pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let deltas: Vec<usize> = match study.args.quick {
+        true => FEW.to_vec(),
+        false => (0..=100).step_by(5).collect(),
+    };
+    let durations: &[f64] = if study.args.quick {
+        &SECONDS[..1]
+    } else {
+        &SECONDS
+    };
+    let engines = Kind::BOTH.len() * STATIC.len() * durations.len();
+    study.expect_points(engines * (deltas.len() + 1) * study.sets());
+    let mut section = Section {
+        title: "The threshold δ (Figs. 7 and 8)".to_owned(),
+        method: format!(
+            "{} rules at the beginning, {} rule sets for each point, 90 % confidence intervals, \
+             {CHANGES} changes in runs of {} s{}. {ROLES}",
+            study.sizes(&[super::RULES])[0],
+            study.sets(),
+            durations
+                .iter()
+                .map(f64::to_string)
+                .collect::<Vec<_>>()
+                .join(" and "),
+            study.shortened(RUN_SECONDS)
+        ),
+        claims: Vec::new(),
+        grids: Vec::new(),
+        pictures: Vec::new(),
+    };
+    let (mut rows, mut wrong) = (Vec::new(), 0);
+    let (mut never_slower, mut slower, mut all) = (0, Vec::new(), 0);
+    let (mut complete, mut cases) = (0, 0);
+    for &seconds in durations {
+        for kind in Kind::BOTH {
+            let (mut header_lines, mut change_lines) = (Vec::new(), Vec::new());
+            let mut table = Vec::new();
+            for inner in STATIC {
+                let curve = measure(study, inner, kind, seconds, &deltas, &mut rows, &mut wrong)?;
+                let lines = lines(inner, &curve);
+                header_lines.extend(lines.0);
+                change_lines.extend(lines.1);
+                for (delta, headers, changes) in &curve.buffered {
+                    if *delta <= NEVER_SLOWER {
+                        all += 1;
+                        if headers.mean >= curve.plain.0.mean * (1.0 - NOISE) {
+                            never_slower += 1;
+                        } else {
+                            slower.push(format!("{inner}, δ = {delta}, {}", kind.name()));
+                        }
+                    }
+                    if inner == "bit-vector" {
+                        cases += 1;
+                        let issued = coordinate(study.issued(CHANGES));
+                        complete += usize::from(changes.mean >= issued - 1e-9);
+                    }
+                }
+                table.extend(table_rows(inner, &curve));
+            }
+            for (what, label, lines) in [
+                ("headers", "million headers", header_lines),
+                ("changes", "changes made", change_lines),
+            ] {
+                let title = format!(
+                    "{} against δ, {} in {seconds} s ([SFL17] Figs. 7-8)",
+                    if what == "headers" {
+                        "Headers"
+                    } else {
+                        "Changes made"
+                    },
+                    kind.name()
+                );
+                let chart = Chart {
+                    title: &title,
+                    x_label: "δ",
+                    y_label: label,
+                    log_x: false,
+                    log_y: false,
+                };
+                let name = format!("threshold-{}-{seconds}-{what}.svg", kind.name());
+                study.draw(&name, &chart, &lines)?;
+                section.pictures.push(name);
+            }
+            section.grids.push(Grid {
+                title: format!("{CHANGES} {} in {seconds} s", kind.name()),
+                columns: ["engine", "δ", "million headers", "changes made"]
+                    .map(str::to_owned)
+                    .to_vec(),
+                words: 1,
+                rows: table,
+            });
+        }
+    }
+    let heading = "kind,engine,delta,seconds,set,headers,made";
+    study.write_csv("threshold.csv", heading, &rows)?;
+    section.claims = vec![
+        Claim {
+            place: "Fig. 7",
+            paper: "For δ ≤ 10 engines with an update buffer always classify more headers than \
+                    without.",
+            measured: format!(
+                "{never_slower} of {all} points, not counting differences below {:.0} %",
+                NOISE * 100.0
+            ),
+            verdict: Verdict::for_most(
+                never_slower,
+                all,
+                &format!("slower: {}", slower.join("; ")),
+            ),
+        },
+        Claim {
+            place: "Fig. 8",
+            paper: "SFL(bit vector) makes all changes, whatever δ is.",
+            measured: format!("{complete} of {cases} points"),
+            verdict: Verdict::for_most(complete, cases, "changes were late at the other points"),
+        },
+    ];
+    wrong_answers(&mut section, wrong);
+    Ok(section)
+}
+
+#[allow(clippy::too_many_arguments)] // two of them gather what the whole figure needs
+fn measure(
+    study: &mut Study<'_>,
+    inner: &str,
+    kind: Kind,
+    seconds: f64,
+    deltas: &[usize],
+    rows: &mut Vec<String>,
+    wrong: &mut usize,
+) -> Result<Curve, Failure> {
+    let mut means = |engine: &str, delta: &str| -> Result<(Mean, Mean), Failure> {
+        let (mut headers, mut changes) = (Vec::new(), Vec::new());
+        for set in 0..study.sets() {
+            let outcome = study.simulated(&RunPlan {
+                engine,
+                kind,
+                changes: CHANGES,
+                paper_seconds: seconds,
+                set,
+            })?;
+            *wrong += outcome.wrong;
+            rows.push(format!(
+                "{},{inner},{delta},{seconds},{set},{},{}",
+                kind.name(),
+                outcome.headers,
+                outcome.changes
+            ));
+            #[allow(clippy::cast_precision_loss)] // far below 2^52
+            headers.push(outcome.headers as f64 / 1e6);
+            changes.push(coordinate(outcome.changes));
+        }
+        Ok((Mean::of(&headers), Mean::of(&changes)))
+    };
+    let plain = means(inner, "none")?;
+    let mut with_buffer = Vec::new();
+    for &delta in deltas {
+        let (headers, changes) = means(&buffered(inner, delta), &delta.to_string())?;
+        with_buffer.push((delta, headers, changes));
+    }
+    Ok(Curve {
+        plain,
+        buffered: with_buffer,
+    })
+}
+
+/// Lines of headers and of changes: with a buffer, and level ones without.
+fn lines(inner: &str, curve: &Curve) -> (Vec<Series>, Vec<Series>) {
+    let pick = |which: fn(&(usize, Mean, Mean)) -> Mean, plain: Mean| {
+        let points = || {
+            curve
+                .buffered
+                .iter()
+                .map(|one| (coordinate(one.0), which(one)))
+        };
+        let name = format!("sfl({inner})");
+        let means = points().map(|(x, mean)| (x, mean.mean));
+        let mut series = Series::marked(&name, inner, Mark::Square, means);
+        let bands = points().map(|(x, mean)| {
+            let (low, high) = mean.interval();
+            (x, low, high)
+        });
+        series.band = bands.collect();
+        let level = points().map(|(x, _)| (x, plain.mean));
+        vec![series, Series::marked(inner, inner, Mark::Circle, level)]
+    };
+    (
+        pick(|one| one.1, curve.plain.0),
+        pick(|one| one.2, curve.plain.1),
+    )
+}
+
+fn table_rows(inner: &str, curve: &Curve) -> Vec<Vec<String>> {
+    let row = |engine: String, delta: String, (headers, changes): (Mean, Mean)| {
+        vec![
+            engine,
+            delta,
+            format!("{headers:.2}"),
+            format!("{changes:.1}"),
+        ]
+    };
+    let mut rows = vec![row(inner.to_owned(), String::new(), curve.plain)];
+    for &(delta, headers, changes) in &curve.buffered {
+        rows.push(row(
+            format!("sfl({inner})"),
+            delta.to_string(),
+            (headers, changes),
+        ));
+    }
+    rows
+}

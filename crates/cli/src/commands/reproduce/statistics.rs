@@ -1,0 +1,90 @@
+//! Means of a few measurements, with what may be said about them.
+
+use std::fmt;
+
+/// The two-sided 90 % quantiles of Student's t distribution for 1, 2, ...
+/// degrees of freedom.
+const STUDENT_90: [f64; 30] = [
+    6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771,
+    1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725, 1.721, 1.717, 1.714, 1.711, 1.708, 1.706,
+    1.703, 1.701, 1.699, 1.697,
+];
+
+/// The same of the normal distribution.
+const NORMAL_90: f64 = 1.645;
+
+/// The mean of several measurements with its 90 % confidence interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Mean {
+    pub(super) mean: f64,
+    /// Half the width of the interval; absent with a single measurement.
+    pub(super) half_width: Option<f64>,
+}
+
+impl Mean {
+    /// The mean of measurements, which are taken to be normally distributed; 0
+    /// of none.
+    pub(super) fn of(samples: &[f64]) -> Mean {
+        let count = coordinate(samples.len());
+        let mean = mean(samples);
+        let freedom = samples.len().saturating_sub(1);
+        if freedom == 0 {
+            let half_width = None;
+            return Mean { mean, half_width };
+        }
+        let squares = samples.iter().map(|sample| (sample - mean).powi(2));
+        let variance = squares.sum::<f64>() / coordinate(freedom);
+        let quantile = STUDENT_90.get(freedom - 1).copied().unwrap_or(NORMAL_90);
+        Mean {
+            mean,
+            half_width: Some(quantile * (variance / count).sqrt()),
+        }
+    }
+
+    /// Both ends of the interval; twice the mean with a single measurement.
+    pub(super) fn interval(self) -> (f64, f64) {
+        let half = self.half_width.unwrap_or(0.0);
+        (self.mean - half, self.mean + half)
+    }
+}
+
+impl fmt::Display for Mean {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let digits = f.precision().unwrap_or(2);
+        match self.half_width {
+            Some(half) => write!(f, "{:.digits$} ± {half:.digits$}", self.mean),
+            None => write!(f, "{:.digits$}", self.mean),
+        }
+    }
+}
+
+/// The arithmetic mean; 0 of nothing.
+pub(super) fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / coordinate(values.len().max(1))
+}
+
+/// A count as a coordinate.
+#[allow(clippy::cast_precision_loss)] // far below 2^52
+pub(super) fn coordinate(count: usize) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_those_of_tables() {
+        // 90 % of Student's t with 4 degrees of freedom: 2.132 s / √5.
+        let five = Mean::of(&[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert!((five.mean - 3.0).abs() < 1e-12);
+        let half = 2.132 * 2.5_f64.sqrt() / 5.0_f64.sqrt();
+        assert!((five.half_width.unwrap() - half).abs() < 1e-12);
+        assert_eq!(five.to_string(), "3.00 ± 1.51");
+        assert_eq!(Mean::of(&[7.0]).to_string(), "7.00");
+        assert_eq!(Mean::of(&[7.0]).interval(), (7.0, 7.0));
+        assert_eq!(Mean::of(&[]), Mean::default());
+        let same = Mean::of(&[2.0; 100]);
+        assert_eq!(same.interval(), (2.0, 2.0));
+    }
+}

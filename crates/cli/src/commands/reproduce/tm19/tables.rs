@@ -1,0 +1,136 @@
+//! [TM19] Fig. 2: the number of tables against the number of rules.
+//!
+//! [TM19]: classyard::papers#tm19
+
+use classyard::{EngineSpec, Limits, NoProgress};
+
+use crate::bench::size_name;
+use crate::chart::{Chart, Series};
+use crate::commands::reproduce::Study;
+use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::commands::reproduce::statistics::{coordinate, mean};
+use crate::failure::Failure;
+
+/// The paper's engines beside our variants of them.
+const ENGINES: [&str; 6] = [
+    "tss",
+    "tss:ports=off",
+    "tuplemerge",
+    "tuplemerge:order=worst-first",
+    "tuplemerge-offline",
+    "tuplemerge-vpp",
+];
+
+/// Of these, tuple space search and TupleMerge.
+const TSS: usize = 0;
+const TUPLEMERGE: usize = 2;
+
+/// Numbers of rules unless others are asked for.
+pub(super) const SIZES: [usize; 9] = [
+    1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000,
+];
+
+/// The same of a quick reproduction.
+const FEW_SIZES: [usize; 3] = [1_000, 4_000, 16_000];
+
+/// The numbers of rules of a reproduction.
+pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
+    study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES })
+}
+
+/// Draws the figure.
+pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = sizes(study);
+    let mut rows = Vec::new();
+    // counts[engine][size] = one number for each profile
+    let mut counts = vec![vec![Vec::new(); sizes.len()]; ENGINES.len()];
+    let mut grid = Grid {
+        title: "Tables".to_owned(),
+        columns: vec!["profile".to_owned(), "rules".to_owned()],
+        words: 1,
+        rows: Vec::new(),
+    };
+    grid.columns.extend(ENGINES.map(str::to_owned));
+    let profiles = study.profiles.clone();
+    study.expect_points(profiles.len() * sizes.len());
+    for (name, profile) in &profiles {
+        for (size_index, &size) in sizes.iter().enumerate() {
+            let point = format!("tables {name} {size}");
+            let (rules, tables) = study.point(&point, |study| {
+                let policy = study.policy(profile, size)?;
+                let tables = ENGINES.map(|engine| -> Result<usize, Failure> {
+                    // Counts of tables are to be the same in every process.
+                    let spec = EngineSpec::parse(engine).expect("a registered engine");
+                    let spec = spec.seeded(0);
+                    let built = policy.build(&spec, &Limits::default(), &mut NoProgress)?;
+                    Ok(built.parts().iter().map(|part| part.stats().tables).sum())
+                });
+                let tables: Result<Vec<usize>, Failure> = tables.into_iter().collect();
+                Ok((policy.len(), tables?))
+            })?;
+            let mut cells = vec![name.clone(), size_name(size)];
+            for (engine_index, (engine, &tables)) in ENGINES.iter().zip(&tables).enumerate() {
+                rows.push(format!("{name},{rules},{engine},{tables}"));
+                counts[engine_index][size_index].push(coordinate(tables));
+                cells.push(tables.to_string());
+            }
+            grid.rows.push(cells);
+        }
+    }
+    for (size_index, &size) in sizes.iter().enumerate() {
+        let mut cells = vec!["mean".to_owned(), size_name(size)];
+        cells.extend(
+            counts
+                .iter()
+                .map(|sizes| format!("{:.1}", mean(&sizes[size_index]))),
+        );
+        grid.rows.push(cells);
+    }
+    study.write_csv("tables.csv", "profile,rules,engine,tables", &rows)?;
+    let series: Vec<Series> = ENGINES
+        .iter()
+        .zip(&counts)
+        .map(|(engine, counts)| {
+            let counted = sizes.iter().zip(counts);
+            let means = counted.map(|(&size, counts)| (coordinate(size), mean(counts)));
+            Series::line(engine, means)
+        })
+        .collect();
+    let chart = Chart {
+        title: "Tables against rules, mean over profiles ([TM19] Fig. 2)",
+        x_label: "rules",
+        y_label: "tables",
+        log_x: true,
+        log_y: true,
+    };
+    study.draw("tables.svg", &chart, &series)?;
+    let fewer = (0..sizes.len()).filter(|&size| {
+        let of = |engine: usize| mean(&counts[engine][size]);
+        2.0 * of(TUPLEMERGE) <= of(TSS)
+    });
+    let fewer = fewer.count();
+    let last = sizes.len() - 1;
+    let of = |engine: usize| mean(&counts[engine][last]);
+    Ok(Section {
+        title: "Tables against rules (Fig. 2)".to_owned(),
+        method: "Rules are generated from each profile as ClassBench does, and every engine is \
+                 built over them; the picture has the mean over profiles. PartitionSort, which \
+                 the figure has as well, is not among them."
+            .to_owned(),
+        claims: vec![Claim {
+            place: "Fig. 2",
+            paper: "TupleMerge needs far fewer tables than tuple space search, at every number \
+                    of rules: 30 at 256k rules.",
+            measured: format!(
+                "{:.0} and {:.0} at {} rules; at most half as many at {fewer} of {} sizes",
+                of(TUPLEMERGE),
+                of(TSS),
+                size_name(sizes[last]),
+                sizes.len()
+            ),
+            verdict: Verdict::for_most(fewer, sizes.len(), "more than half as many elsewhere"),
+        }],
+        grids: vec![grid],
+        pictures: vec!["tables.svg".to_owned()],
+    })
+}
