@@ -13,5 +13,6 @@ mod input;
 mod output;
 mod registry;
 mod reporter;
+mod sax_pac;
 
 pub use app::run;

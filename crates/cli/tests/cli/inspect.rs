@@ -19,6 +19,10 @@ fn the_example_is_counted() {
     for part in parts {
         assert_eq!(part["overlaps"]["exact"], true);
         assert!(part["tuples"].as_u64().unwrap() > 30);
+        let sets = |name: &str| part["partitions"][name].as_u64().unwrap();
+        assert!((2..=part["rules"].as_u64().unwrap()).contains(&sets("over_all_fields")));
+        assert!(sets("over_all_fields") <= sets("over_two_fields"));
+        assert!(sets("largest_over_two_fields") > 1);
         assert!(part["matches"].as_f64().unwrap() > 1.0);
         let shares = part["protocols"].as_array().unwrap().iter();
         let sum: f64 = shares.map(|row| row["share"].as_f64().unwrap()).sum();
@@ -43,7 +47,8 @@ fn the_example_is_counted() {
         .prints("Overlaps");
     run("inspect --format csv")
         .exits(0)
-        .prints("ipv6-5tuple,rules,,54");
+        .prints("ipv6-5tuple,rules,,54")
+        .prints("ipv6-5tuple,partitions,two,");
 }
 
 #[test]

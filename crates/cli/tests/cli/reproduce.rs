@@ -43,7 +43,7 @@ fn no_figure_has_more_rules_than_were_asked_for() {
             "{path:?}: {rules:?}"
         );
     }
-    assert_eq!(figures, 3);
+    assert_eq!(figures, 4);
     run("reproduce tm19 --sizes 0")
         .exits(2)
         .complains("at least 1 rule");

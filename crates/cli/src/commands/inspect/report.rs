@@ -7,6 +7,7 @@ use classyard::{Classifier, EngineSpec, Metric, MetricValue, Progress, RuleSet, 
 use classyard_workload::generate::compare::Summary;
 use serde::Serialize;
 
+use super::Args;
 use super::measure::{self, FieldUse, Overlaps};
 use super::shadows::{Shadow, Shadows};
 use crate::commands::explain::fields::{mask_fields, mask_words};
@@ -19,6 +20,7 @@ use crate::output::style::{
 };
 use crate::output::table::{Side, Table, fact, heading, remark};
 use crate::output::{Report, csv, join};
+use crate::sax_pac::{self, Partitions};
 
 /// Rows of a distribution in a table.
 const ROWS: usize = 8;
@@ -161,6 +163,8 @@ pub(super) struct PartReport {
     /// Mean number of rules that match a header.
     matches: f64,
     overlaps: Overlaps,
+    /// Absent where there are too many rules.
+    partitions: Option<Partitions>,
     fields: Vec<FieldUse>,
     largest_tuples: Vec<TupleRow>,
     /// Rules per tuple, most first.
@@ -205,9 +209,10 @@ impl PartReport {
         rules: &RuleSet,
         shape: &Shape,
         summary: &Summary,
-        seed: u64,
+        args: &Args,
         progress: &mut dyn Progress,
     ) -> PartReport {
+        let (seed, partitioned) = (args.seed, args.partitioned());
         let schema = rules.schema();
         let tuples = shape.tuples();
         let lengths = sorted(&summary.lengths);
@@ -223,6 +228,9 @@ impl PartReport {
             address_pairs: summary.address_pairs,
             matches: summary.matches,
             overlaps: measure::overlaps(rules, seed, progress),
+            partitions: (rules.len() <= partitioned)
+                .then(|| sax_pac::partitions(rules, progress))
+                .flatten(),
             fields: measure::fields(rules),
             largest_tuples: tuples
                 .iter()
@@ -373,6 +381,15 @@ impl Report for InspectReport {
             out.row(&[name, &"tuples", &"", &part.tuples])?;
             out.row(&[name, &"matches_per_header", &"", &part.matches])?;
             out.row(&[name, &"overlapping_pairs_share", &"", &part.overlaps.share])?;
+            if let Some(found) = &part.partitions {
+                let sets = [
+                    ("all", found.over_all_fields),
+                    ("two", found.over_two_fields),
+                ];
+                for (fields, sets) in sets {
+                    out.row(&[name, &"partitions", &fields, &sets])?;
+                }
+            }
             for row in &part.prefix_lengths {
                 let key = format!("{}/{}", row.source, row.destination);
                 out.row(&[name, &"prefix_lengths", &key, &row.share])?;
@@ -592,6 +609,14 @@ impl PartReport {
             )
         };
         fact(out, "Overlaps", text)?;
+        if let Some(found) = &self.partitions {
+            let text = format!(
+                "{} over all fields, {} over two fields each",
+                counted(found.over_all_fields, "set"),
+                found.over_two_fields
+            );
+            fact(out, "Rules apart", text)?;
+        }
         writeln!(out)?;
         self.write_fields(out)?;
         let rows = self.largest_tuples.iter().map(|row| {

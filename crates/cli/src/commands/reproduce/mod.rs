@@ -29,6 +29,7 @@ use study::Study;
 #[command(after_help = "\
 Figures of tm19 (TupleMerge, ToN 2019):
   tables           tables against rules (Fig. 2)
+  partitions       tables against SAX-PAC's sets of rules without overlaps (Fig. 6)
   collision-limit  search time against the collision limit (Figs. 7 and 8)
   growth           time and memory of building as rule sets grow
 
@@ -66,7 +67,7 @@ pub(crate) struct Args {
     /// Numbers of rules, of every figure
     ///
     /// tm19: without them, tables has 1k, 2k, 4k, ... 256k, growth 10k, 20k,
-    /// 50k, ... 1M. collision-limit has the greatest of them that is at most
+    /// 50k, ... 1M, partitions 1k, ... 16k. collision-limit has the greatest of them that is at most
     /// 64k. sfl17: the first, 2k as in the paper unless given.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
@@ -129,6 +130,10 @@ impl Paper {
                 Figure {
                     name: "tables",
                     draw: tm19::tables::draw,
+                },
+                Figure {
+                    name: "partitions",
+                    draw: tm19::partitions::draw,
                 },
                 Figure {
                     name: "collision-limit",

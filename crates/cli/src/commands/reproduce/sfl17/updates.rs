@@ -122,7 +122,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     }
     let heading = "kind,engine,changes_in_10_s,set,headers,issued,made,reader_share";
     study.write_csv("updates.csv", heading, &rows)?;
-    section.claims = claims(&engines, &cells);
+    section.claims = claims(&engines, &cells, study.run_seconds());
     if least_share < SHARE {
         section.method.push_str(&format!(
             " In one run the reader had its processor only {:.0} % of the time: the machine was \
@@ -171,7 +171,7 @@ fn grid(kind: Kind, engines: &[String], cells: &[Vec<Cell>]) -> Grid {
     }
 }
 
-fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>]) -> Vec<Claim> {
+fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>], seconds: f64) -> Vec<Claim> {
     let of = |kind: usize, engine: &str| -> &[Cell] {
         let place = engines.iter().position(|one| one == engine);
         &cells[kind][place.expect("one of the engines")]
@@ -182,6 +182,7 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>]) -> Vec<Claim> {
         (sfl, sfl.headers.mean / tss.headers.mean)
     };
     let ratios = [headline(0), headline(1)];
+    let tss = of(0, "tss")[CHANGES.len() - 1].headers.mean / seconds;
     let tenfold = ratios.iter().filter(|(_, ratio)| *ratio >= 10.0).count();
     let lossless = ratios.iter().filter(|(cell, _)| cell.none_lost()).count();
     let (mut equal, mut fewer) = (0, Vec::new());
@@ -223,11 +224,10 @@ fn claims(engines: &[String], cells: &[Vec<Vec<Cell>>]) -> Vec<Claim> {
             ),
             verdict: match (tenfold, lossless) {
                 (2, 2) => Verdict::Holds,
-                (_, 2) => Verdict::InPart(
-                    "no change is lost; our tuple space search stops at the first table whose \
-                     rules are all worse, and is faster for it than the paper's"
-                        .to_owned(),
-                ),
+                (_, 2) => Verdict::InPart(format!(
+                    "no change is lost; our tuple space search classifies {tss:.2} million \
+                     headers a second here, the paper's 0.23 to 0.27"
+                )),
                 _ => Verdict::Fails("changes were lost".to_owned()),
             },
         },

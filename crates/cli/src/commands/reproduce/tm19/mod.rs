@@ -4,4 +4,5 @@
 
 pub(super) mod collision_limit;
 pub(super) mod growth;
+pub(super) mod partitions;
 pub(super) mod tables;
