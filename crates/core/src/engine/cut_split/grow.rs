@@ -146,7 +146,7 @@ impl<'a> Grow<'a> {
         Ok(())
     }
 
-    /// Gives the working memory back, but for that of the tree.
+    /// Gives the working memory back, except that of the tree.
     pub(super) fn finish(self, monitor: &mut Monitor<'_>) -> Draft {
         let entries = self.entries.capacity() + self.parts.iter().map(Vec::capacity).sum::<usize>();
         let working = self.chooser.bytes()

@@ -1,4 +1,95 @@
 //! `cut-split`: a few decision trees that cut first and split below, with updates.
+//!
+//! # Idea
+//! Cutting a field into blocks of one size takes one step for many rules, but
+//! copies a rule into each block that it reaches into. Splitting a node in two at
+//! the end of a rule copies less, but takes many steps. So rules are divided by the
+//! fields in which they are *small*: their values lie in one block of a size. A tree
+//! of rules that are small in some fields is first cut in these, down to that size,
+//! which copies nothing; then its nodes are split, as `hyper-split` does it.
+//!
+//! # Data layout
+//! ```text
+//! trees:   one for each set of fields in which rules are small, and a list;
+//!          ordered by their best rules
+//! nodes:   [ node node | node node ] …          16 bytes each, siblings together
+//!
+//! split:   [ value 64 | child 32 | word 8 | shift 8 | 0 8    | field 8 ]
+//! cut:     [ places 64| child 32 | word 8 | shift 8 | bits 8 | field 8 ]
+//! leaf:    [ 11 | rows 30 | first 32 | itself 32 | 0 8 | 63 8 | 0 8 | none 8 ]
+//!
+//! rows:    [ rank value mask high ] [ rank … ] …  copies of a leaf's rules, best first
+//! ids:     { id → a key of the rule, priority, action, tree }
+//! ```
+//! A node shifts a word of the key up until the bits that it looks at are the
+//! highest. A split compares the word with `value`; a cut takes its highest `bits`
+//! bits. A leaf sends every key to itself, so a walk is one loop, and sixteen keys go
+//! down in step until none moves any more. The rows of a leaf follow each other in
+//! memory and hold all that is compared.
+//!
+//! A rule is found again by the key that it is known with: the lower ends of its
+//! match are a key that it matches, and the rule is in the leaf of that key.
+//!
+//! # Build
+//! ```text
+//! select up to two fields, each with a size of blocks ([`fields`]):
+//!     those that tell most pairs of rules apart, if rules that are small there
+//!     are cut to blocks of that size
+//! divide the rules by the fields in which they are small; a class of few rules
+//!     shares the tree of a larger one that cuts some of the same fields
+//! node(rules, box):
+//!     leaf, if at most `binth` rules can win there
+//!     cut, if there are more than `change` rules and a small field is wider than
+//!          its blocks: the field, and up to 8 bits, that leave the fewest rules
+//!          together
+//!     else split, as `hyper-split` does, as long as rules are in at most `places`
+//!          leaves in the mean
+//! rules in more than `spread` leaves go to the list
+//! ```
+//!
+//! # Lookup
+//! ```text
+//! for (best, root) of the trees, in order:
+//!     stop if best does not beat the winner
+//!     node = root; until node is a leaf: node = child + branch(key)
+//!     for rows of the leaf: stop at one that does not beat the winner;
+//!                           the first that matches is the winner
+//! ```
+//!
+//! # Updates
+//! See [`update`]. A rule is added to each leaf that its box meets, at most `spread`
+//! of them; leaves that have become long are split, and nodes that have lost most of
+//! their rules are made again, with at most 256 rules each. When half of the memory
+//! of nodes or rows is not used, they are moved together. All trees can be made
+//! again beside updates and lookups ([`reoptimise`]).
+//!
+//! # Cost
+//! n rules, d fields. Lookup: for each tree a few cuts, O(log n) splits and one leaf.
+//! Memory: O(n); at most `places` rows and nodes for each rule. Build: O(d n log n),
+//! and `hyper-split`'s for what is split. Update: a walk to each leaf of the rule,
+//! in amortised terms as much as the rule's share of a build; moving together takes
+//! O(n), once in n removals. Where no field parts rules, a leaf or the list is long,
+//! and lookups and updates take O(n).
+//!
+//! A rule may come to be in more than `spread` leaves when those that it was in are
+//! split: removing it takes longer then.
+//!
+//! # Where we differ from the paper, and why
+//! - The paper selects the two addresses and calls a rule small below 2^16 values.
+//!   Ours are any fields of a schema, and sizes, that tell rules apart best.
+//! - Rules are small in aligned blocks, so a cut copies none, ranges included.
+//! - The paper's subset of big rules is a tree as the others are, without cuts.
+//! - FiCuts cuts all small fields of a node at once, ours the better one, and as many
+//!   bits as there are rules to fill the children.
+//! - Rules that are in many leaves go to a list, so memory and updates are bounded.
+//! - The paper counts on builds that are fast; inserting and removing single rules is
+//!   ours.
+//!
+//! # References
+//! [CS18]; [TM19] §II.B, ref. 18.
+//!
+//! [CS18]: crate::papers#cs18
+//! [TM19]: crate::papers#tm19
 
 use std::sync::Arc;
 

@@ -9,7 +9,7 @@
 //! need not know what changed since the snapshot.
 //!
 //! # Cost
-//! The plan's nodes are copied when installing begins: 16 bytes for each, fewer
+//! The plan's nodes are copied when installing begins: 16 bytes for each, less
 //! than a millisecond for 64k rules. A step is a removal and an insertion.
 
 use std::any::Any;
@@ -37,7 +37,10 @@ const LOOKED_AT: usize = 1 << 9;
 const SAMPLES: usize = 256;
 
 /// Nodes passed over that count as a step.
-const PASSED: usize = 16;
+const PASSED: u32 = 16;
+
+/// Nodes copied that count as a step.
+const COPIED: usize = 16;
 
 /// Nodes for each rule, and nodes besides, of a plan that fits its rules.
 const MOST_NODES: usize = 8;
@@ -86,7 +89,7 @@ impl Contents for Copied {
                     true => Node::EMPTY,
                     false => *node,
                 }));
-                monitor.work(1 + chunk.len() / PASSED)?;
+                monitor.work(1 + chunk.len() / COPIED)?;
             }
             drafts.push(Draft {
                 nodes: without_rules,
@@ -182,7 +185,7 @@ impl<const W: usize> CutSplit<W> {
         let Some(old) = &mut self.old else {
             return false;
         };
-        let end = old.nodes.end().min(self.installing.at.saturating_add(PASSED as u32));
+        let end = old.nodes.end().min(self.installing.at.saturating_add(PASSED));
         for at in self.installing.at..end {
             self.installing.at = at;
             let node = old.nodes.node(at);
@@ -208,6 +211,7 @@ impl<const W: usize> CutSplit<W> {
     fn end_installing(&mut self) {
         self.old = None;
         self.trees.is_frozen = false;
+        self.trees.tidy();
         if self.trees.nodes.used() > NODES_BESIDES + MOST_NODES * self.ids.len() {
             // The plan was for other rules, and these are few.
             unwatched(|monitor| self.make_anew(monitor));

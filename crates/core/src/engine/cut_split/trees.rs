@@ -31,7 +31,7 @@ pub(super) struct Outline {
     pub(super) of_class: Vec<u8>,
     /// For each tree a bit for each selected field that it cuts.
     pub(super) cuts: Vec<usize>,
-    /// The trees, but for the last one, which is a list.
+    /// The trees, except the last one, which is a list.
     pub(super) drafts: Vec<Draft>,
     /// The tree of each place.
     pub(super) of_place: Vec<u8>,

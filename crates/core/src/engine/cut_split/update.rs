@@ -380,7 +380,7 @@ impl<const W: usize> Trees<W> {
     }
 
     /// Moves nodes or rows together when half of their memory is not used.
-    fn tidy(&mut self) {
+    pub(super) fn tidy(&mut self) {
         if self.is_frozen {
             return;
         }
