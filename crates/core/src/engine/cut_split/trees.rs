@@ -222,6 +222,17 @@ fn trees_of(sizes: &[usize], binth: usize) -> (Vec<u8>, Vec<usize>) {
     (target.iter().map(tree).collect(), cuts)
 }
 
+/// Counts steps that were many at once.
+fn advance(steps: usize, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+    let mut left = steps;
+    while left > 0 {
+        let some = left.min(Monitor::BLOCK);
+        monitor.advance(some)?;
+        left -= some;
+    }
+    Ok(())
+}
+
 /// A tree, or the list, which is a leaf that is never split.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
@@ -288,7 +299,7 @@ impl<const W: usize> Trees<W> {
             let mut best = u64::MAX;
             let places = trees.plant_node(root, draft, 0, monitor, &mut |trees, leaf, monitor| {
                 let kept = outline.kept(number, leaf);
-                monitor.advance(kept.clone().count())?;
+                advance(kept.clone().count(), monitor)?;
                 best = kept.clone().map(|place| rule(place as usize).0).fold(best, u64::min);
                 let rows = kept.clone().map(|place| rule(place as usize));
                 Ok(trees.rows.store(kept.count(), rows))
@@ -301,6 +312,7 @@ impl<const W: usize> Trees<W> {
         let listed = (0..).zip(&outline.of_place).filter(|&(_, &tree)| tree == list);
         let listed = listed.map(|(place, _): (usize, _)| place);
         let count = listed.clone().count();
+        advance(count, monitor)?;
         let leaf = trees.rows.store(count, listed.map(rule));
         *trees.nodes.node_mut(root) = Node::leaf(root, leaf);
         for &tree in &outline.of_place {
