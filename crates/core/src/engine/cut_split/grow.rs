@@ -179,7 +179,9 @@ impl<'a> Grow<'a> {
                 return self.cut(at, from, (number, bits), places, depth, monitor);
             }
             let compared = &self.entries[from..from + compared];
-            let cut = self.chooser.choose(self.grid, compared, &self.sides, monitor)?;
+            let cut = self
+                .chooser
+                .choose(self.grid, compared, &self.sides, monitor)?;
             if let Some(cut) = cut {
                 let cut = self.with_one_test(cut);
                 self.clip(from, cut, monitor)?;
@@ -277,7 +279,9 @@ impl<'a> Grow<'a> {
             let span = self.grid.span(entry.place, field);
             let starts = self.grid.starts(field);
             let low = starts[span.first as usize].max(first);
-            let high = starts.get(span.end as usize).map_or(last, |&next| (next - 1).min(last));
+            let high = starts
+                .get(span.end as usize)
+                .map_or(last, |&next| (next - 1).min(last));
             for child in child_of(low - first, below)..=child_of(high - first, below) {
                 if child != known {
                     (known, known_side) = (child, side_of(self.grid, child));
@@ -301,7 +305,11 @@ impl<'a> Grow<'a> {
         }
         self.entries.truncate(from);
         for _ in 0..all {
-            push(monitor.memory(), &mut self.entries, Entry { place: 0, open: 0 })?;
+            push(
+                monitor.memory(),
+                &mut self.entries,
+                Entry { place: 0, open: 0 },
+            )?;
         }
         let counts: [u32; 1 << MOST_BITS] =
             std::array::from_fn(|child| self.counts.get(child).copied().unwrap_or(0));
@@ -323,8 +331,7 @@ impl<'a> Grow<'a> {
             let index = child + u32::try_from(number_of_child).expect("at most 256 children");
             let count = count as usize;
             if count == 0 {
-                self.draft.nodes[index as usize] =
-                    super::node::Node::leaf(index, Leaf::default());
+                self.draft.nodes[index as usize] = super::node::Node::leaf(index, Leaf::default());
                 continue;
             }
             let share = share(places_left, count, left);
@@ -363,7 +370,10 @@ impl<'a> Grow<'a> {
         }
         let whole = self.sides[cut.field];
         // The parts are no blocks, as far as anyone knows.
-        let number = self.cuts.iter().position(|selected| selected.field == cut.field);
+        let number = self
+            .cuts
+            .iter()
+            .position(|selected| selected.field == cut.field);
         let block = number.and_then(|number| self.blocks[number].take());
         let of_first = share(places, sizes[0], sizes[0] + sizes[1]);
         self.sides[cut.field].end = cut.at;

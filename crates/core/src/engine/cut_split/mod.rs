@@ -281,7 +281,11 @@ impl<const W: usize> CutSplit<W> {
     /// The rows of all rules, best first.
     fn all_rows(&self, monitor: &mut Monitor<'_>) -> Result<Vec<u64>, BuildError> {
         let mut ranks: Vec<(u64, RuleId)> = Vec::with_capacity(self.ids.len());
-        ranks.extend(self.ids.iter().map(|(id, known)| (Self::rank(id, &known), id)));
+        ranks.extend(
+            self.ids
+                .iter()
+                .map(|(id, known)| (Self::rank(id, &known), id)),
+        );
         monitor.begin(SORTING, ranks.len())?;
         sort_by_key(&mut ranks, |rank| rank.0, monitor)?;
         let stride = Rows::<W>::stride(self.schema());
@@ -484,7 +488,9 @@ impl<const W: usize> Updates<W> for CutSplit<W> {
 
     fn winners(&self) -> Vec<Winner> {
         let rules = self.ids.iter();
-        rules.map(|(id, known)| Winner::new(known.priority, id)).collect()
+        rules
+            .map(|(id, known)| Winner::new(known.priority, id))
+            .collect()
     }
 
     fn insert(&mut self, rule: &RuleRef<'_>) -> bool {

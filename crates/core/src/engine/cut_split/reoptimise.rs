@@ -136,9 +136,8 @@ impl Plan {
         for (draft, &cuts) in self.drafts.iter().zip(&self.cuts) {
             let root = trees.add_tree(cuts);
             unwatched(|monitor| {
-                let mut leaf = |_: &mut Trees<W>, _: &[u32], _: &mut Monitor<'_>| {
-                    Ok(Leaf::default())
-                };
+                let mut leaf =
+                    |_: &mut Trees<W>, _: &[u32], _: &mut Monitor<'_>| Ok(Leaf::default());
                 trees.plant_node(root, draft, 0, monitor, &mut leaf)
             });
         }
@@ -160,7 +159,10 @@ impl<const W: usize> CutSplit<W> {
             };
             let rank = Self::rank(id, &known);
             sum += 1 + self.trees.cost(&known.key, rank);
-            sum += self.old.as_ref().map_or(0, |old| old.cost(&known.key, rank));
+            sum += self
+                .old
+                .as_ref()
+                .map_or(0, |old| old.cost(&known.key, rank));
             count += 1;
         }
         if count == 0 {
@@ -185,14 +187,22 @@ impl<const W: usize> CutSplit<W> {
         let Some(old) = &mut self.old else {
             return false;
         };
-        let end = old.nodes.end().min(self.installing.at.saturating_add(PASSED));
+        let end = old
+            .nodes
+            .end()
+            .min(self.installing.at.saturating_add(PASSED));
         for at in self.installing.at..end {
             self.installing.at = at;
             let node = old.nodes.node(at);
             if !node.is_leaf() || node.rows().len == 0 {
                 continue;
             }
-            let row = old.rows.rows(node.rows()).next().expect("it is not empty").to_vec();
+            let row = old
+                .rows
+                .rows(node.rows())
+                .next()
+                .expect("it is not empty")
+                .to_vec();
             let id = winner_of(&row).rule().expect("a rule's rank");
             let known = self.ids.get_mut(id).expect("all rules are known");
             old.remove(usize::from(known.tree), &row);
@@ -285,4 +295,3 @@ impl<const W: usize> Reoptimise for CutSplit<W> {
         self.old.is_some()
     }
 }
-

@@ -201,7 +201,9 @@ impl<const W: usize> Rows<W> {
     pub(super) fn find(&self, leaf: Leaf, rank: u64) -> Option<&[u64]> {
         let at = self.position(leaf, rank);
         let row = &self.of(leaf)[(at * self.stride).min(leaf.len as usize * self.stride)..];
-        row.first().is_some_and(|&found| found == rank).then(|| &row[..self.stride])
+        row.first()
+            .is_some_and(|&found| found == rank)
+            .then(|| &row[..self.stride])
     }
 
     /// How many rows of a leaf are better than a rank.
@@ -235,9 +237,13 @@ impl<const W: usize> Rows<W> {
             return Leaf { len, ..leaf };
         }
         let first = self.alloc(len as usize);
-        let (from, to) = (leaf.first as usize * self.stride, first as usize * self.stride);
+        let (from, to) = (
+            leaf.first as usize * self.stride,
+            first as usize * self.stride,
+        );
         self.words.copy_within(from..from + at, to);
-        self.words.copy_within(from + at..from + words, to + at + self.stride);
+        self.words
+            .copy_within(from + at..from + words, to + at + self.stride);
         self.words[to + at..to + at + self.stride].copy_from_slice(row);
         self.free(leaf);
         Leaf { first, len }
@@ -256,9 +262,13 @@ impl<const W: usize> Rows<W> {
             return Some(Leaf { len, ..leaf });
         }
         let first = self.alloc(len as usize);
-        let (from, to) = (leaf.first as usize * self.stride, first as usize * self.stride);
+        let (from, to) = (
+            leaf.first as usize * self.stride,
+            first as usize * self.stride,
+        );
         self.words.copy_within(from..from + at, to);
-        self.words.copy_within(from + at + self.stride..from + words, to + at);
+        self.words
+            .copy_within(from + at + self.stride..from + words, to + at);
         self.free(leaf);
         Some(Leaf { first, len })
     }

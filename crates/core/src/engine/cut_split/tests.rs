@@ -62,7 +62,12 @@ fn open<const W: usize>(text: &str, rules: &RuleSet) -> CutSplit<W> {
 fn closed<const W: usize>(engine: CutSplit<W>) -> Box<dyn Classifier> {
     let schema = Arc::clone(engine.schema());
     let limits = Limits::default();
-    Box::new(DynamicAdapter::<W, _>::new(engine, ENGINE.name, &schema, &limits))
+    Box::new(DynamicAdapter::<W, _>::new(
+        engine,
+        ENGINE.name,
+        &schema,
+        &limits,
+    ))
 }
 
 fn count(classifier: &dyn Classifier, metric: &str) -> usize {
@@ -223,11 +228,21 @@ impl Dice {
     }
 
     fn rule(&mut self, schema: &Arc<Schema>, number: usize) -> Rule {
-        let matches: Vec<FieldMatch> =
-            schema.fields().iter().map(|field| self.field(field)).collect();
+        let matches: Vec<FieldMatch> = schema
+            .fields()
+            .iter()
+            .map(|field| self.field(field))
+            .collect();
         let priority = Priority(u32::try_from(self.below(50)).unwrap());
         let action = ActionId(u32::try_from(self.below(1000)).unwrap());
-        Rule::new(schema, RuleId::from_index(number), priority, action, &matches).unwrap()
+        Rule::new(
+            schema,
+            RuleId::from_index(number),
+            priority,
+            action,
+            &matches,
+        )
+        .unwrap()
     }
 }
 
@@ -264,7 +279,10 @@ fn churn<const W: usize>(text: &str, schema: &Arc<Schema>, ids: usize, changes: 
             assert!(engine.insert(&rule.view()) && !engine.insert(&rule.view()));
             assert_eq!(engine.action(id), Some(rule.view().action()));
             let mut words = Vec::new();
-            assert_eq!(engine.copy_rule(id, &mut words), Some(rule.view().priority()));
+            assert_eq!(
+                engine.copy_rule(id, &mut words),
+                Some(rule.view().priority())
+            );
             assert_eq!(words, rule.view().words());
         }
         engine.settle(1);
@@ -290,8 +308,15 @@ fn churn<const W: usize>(text: &str, schema: &Arc<Schema>, ids: usize, changes: 
         let change = crate::transaction::Transaction::new();
         dynamic.apply(change.remove(rule.id())).unwrap();
     }
-    assert_eq!((count(engine.as_ref(), "places"), engine.stats().tables), (0, 0));
-    assert!(engine.stats().bytes() < 8 << 10, "{}", engine.stats().bytes());
+    assert_eq!(
+        (count(engine.as_ref(), "places"), engine.stats().tables),
+        (0, 0)
+    );
+    assert!(
+        engine.stats().bytes() < 8 << 10,
+        "{}",
+        engine.stats().bytes()
+    );
 }
 
 const SPECS: [&str; 9] = [
@@ -322,10 +347,9 @@ fn fields_of_any_width_and_kind_are_served() {
         churn::<2>(text, &schema(&[65, 1]), 300, 1000);
         churn::<4>(text, &schema(&[128, 100]), 300, 1000);
         let kinds = [MatchKind::Exact, MatchKind::Ternary, MatchKind::Prefix];
-        let fields = kinds.into_iter().zip([20, 70, 33]).enumerate();
-        let fields = fields.map(|(number, (kind, width))| {
-            Field::new(&format!("f{number}"), width, kind)
-        });
+        let fields = kinds.into_iter().zip([20, 70, 48]).enumerate();
+        let fields =
+            fields.map(|(number, (kind, width))| Field::new(&format!("f{number}"), width, kind));
         let mixed = Schema::new("mixed", fields.collect()).unwrap();
         assert_eq!(mixed.key_words(), 3);
         churn::<3>(text, &mixed, 300, 1000);
@@ -403,19 +427,16 @@ fn rules_of_many_leaves_are_listed() {
     let schema = schema(&[32, 32]);
     let narrow = |number: u128| vec![range(number << 20, (number << 20) + 5), ANY];
     let wide = |number: u128| vec![range(number, (1 << 32) - 1 - number), ANY];
-    let matches = (0..2000_u128).map(|number| match number % 100 {
-        7 => wide(number),
-        _ => narrow(number),
+    let matches = (0..2000_u128).map(|number| match number {
+        0..1980 => narrow(number),
+        _ => wide(number),
     });
     let all = rules(&schema, matches);
     let built = build("cut-split:fields=0", &all);
-    assert!(count(built.as_ref(), "rules in the list") >= 15);
+    assert_eq!(count(built.as_ref(), "rules in the list"), 20);
     check(built.as_ref(), &keys(&all, 7), &all);
     let mut engine: CutSplit<1> = open("cut-split:fields=0", &RuleSet::new(&schema));
-    for rule in all.iter().filter(|rule| rule.id().get() % 100 != 7) {
-        assert!(engine.insert(&rule));
-    }
-    for rule in all.iter().filter(|rule| rule.id().get() % 100 == 7) {
+    for rule in all.iter() {
         assert!(engine.insert(&rule));
     }
     inspect(&engine);
@@ -440,7 +461,9 @@ fn equal_rules_are_one_leaf() {
     }
     inspect(&engine);
     let mut left = RuleSet::new(&schema);
-    all.iter().skip(590).for_each(|rule| left.push(rule).unwrap());
+    all.iter()
+        .skip(590)
+        .for_each(|rule| left.push(rule).unwrap());
     check(closed(engine).as_ref(), &keys(&all, 20), &left);
 }
 
@@ -499,5 +522,5 @@ fn more_rules_than_can_be_numbered_are_refused() {
     let none = RuleSet::new(&schema(&[8]));
     let engine: CutSplit<1> = open("cut-split", &none);
     assert_eq!(Updates::capacity(&engine), MOST_RULES);
-    assert_eq!(unwatched(|monitor| engine.all_rows(monitor)), []);
+    assert!(unwatched(|monitor| engine.all_rows(monitor)).is_empty());
 }

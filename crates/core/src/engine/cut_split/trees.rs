@@ -99,7 +99,9 @@ impl Outline {
         let cuts = cut_fields(&self.selected, self.cuts[tree]);
         let number = u8::try_from(tree).expect("at most 16 trees");
         let places = (0..=u32::MAX).zip(&self.of_place);
-        let places = places.filter(|&(_, &of)| of == number).map(|(place, _)| place);
+        let places = places
+            .filter(|&(_, &of)| of == number)
+            .map(|(place, _)| place);
         let count = places.clone().count();
         monitor.begin(GROWING, count)?;
         let most = count.saturating_mul(settings.places);
@@ -213,7 +215,9 @@ fn trees_of(sizes: &[usize], binth: usize) -> (Vec<u8>, Vec<usize>) {
         }
         target[class] = to;
     }
-    let kept = (0..sizes.len()).rev().filter(|&class| target[class] == class);
+    let kept = (0..sizes.len())
+        .rev()
+        .filter(|&class| target[class] == class);
     let cuts: Vec<usize> = kept.collect();
     let tree = |class: &usize| {
         let tree = cuts.iter().position(|cut| cut == class);
@@ -280,7 +284,8 @@ impl<const W: usize> Trees<W> {
         let (places, rows) = outline.places();
         let nodes = outline.nodes();
         monitor.begin(PLANTING, places)?;
-        let bytes = Nodes::bytes_of(nodes).saturating_add(Rows::<W>::bytes_of(&fields.schema, rows));
+        let bytes =
+            Nodes::bytes_of(nodes).saturating_add(Rows::<W>::bytes_of(&fields.schema, rows));
         monitor.memory().keep(bytes)?;
         let mut trees = Trees {
             fields: Arc::clone(fields),
@@ -297,19 +302,25 @@ impl<const W: usize> Trees<W> {
         for (number, draft) in (0..).zip(&outline.drafts) {
             let root = trees.add_tree(outline.cuts[usize::from(number)]);
             let mut best = u64::MAX;
-            let places = trees.plant_node(root, draft, 0, monitor, &mut |trees, leaf, monitor| {
-                let kept = outline.kept(number, leaf);
-                advance(kept.clone().count(), monitor)?;
-                best = kept.clone().map(|place| rule(place as usize).0).fold(best, u64::min);
-                let rows = kept.clone().map(|place| rule(place as usize));
-                Ok(trees.rows.store(kept.count(), rows))
-            })?;
+            let places =
+                trees.plant_node(root, draft, 0, monitor, &mut |trees, leaf, monitor| {
+                    let kept = outline.kept(number, leaf);
+                    advance(kept.clone().count(), monitor)?;
+                    best = kept
+                        .clone()
+                        .map(|place| rule(place as usize).0)
+                        .fold(best, u64::min);
+                    let rows = kept.clone().map(|place| rule(place as usize));
+                    Ok(trees.rows.store(kept.count(), rows))
+                })?;
             let tree = trees.trees.last_mut().expect("just added");
             (tree.places, tree.best) = (places, best);
         }
         let list = outline.list();
         let root = trees.add_tree(0);
-        let listed = (0..).zip(&outline.of_place).filter(|&(_, &tree)| tree == list);
+        let listed = (0..)
+            .zip(&outline.of_place)
+            .filter(|&(_, &tree)| tree == list);
         let listed = listed.map(|(place, _): (usize, _)| place);
         let count = listed.clone().count();
         advance(count, monitor)?;
@@ -361,7 +372,8 @@ impl<const W: usize> Trees<W> {
         let child = self.nodes.alloc(node.fan_bits());
         let mut places = 0;
         for number in 0..1 << node.fan_bits() {
-            places += self.plant_node(child + number, draft, node.child() + number, monitor, leaf)?;
+            places +=
+                self.plant_node(child + number, draft, node.child() + number, monitor, leaf)?;
         }
         let stored = node.with_children(child);
         *self.nodes.node_mut(at) = match node.is_split() {
@@ -375,7 +387,8 @@ impl<const W: usize> Trees<W> {
     pub(super) fn sort(&mut self) {
         self.order.clear();
         let present = self.trees.iter().filter(|tree| tree.rules > 0);
-        self.order.extend(present.map(|tree| (tree.best, tree.root)));
+        self.order
+            .extend(present.map(|tree| (tree.best, tree.root)));
         self.order.sort_unstable();
     }
 
@@ -515,7 +528,10 @@ mod tests {
     #[test]
     fn small_classes_share_the_trees_of_larger_ones() {
         assert_eq!(trees_of(&[0], 8), (vec![0], vec![0]));
-        assert_eq!(trees_of(&[0, 0, 0, 0], 8), (vec![3, 2, 1, 0], vec![3, 2, 1, 0]));
+        assert_eq!(
+            trees_of(&[0, 0, 0, 0], 8),
+            (vec![3, 2, 1, 0], vec![3, 2, 1, 0])
+        );
         // The rules that are small in both fields go to those that are in the
         // second.
         let found = trees_of(&[100, 10, 1000, 10], 8);

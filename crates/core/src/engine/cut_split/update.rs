@@ -161,7 +161,9 @@ impl<const W: usize> Change<'_, W> {
             self.rows.free(leaf);
         }
         self.nodes.free(node.child(), 1);
-        let leaf = self.rows.store(count, rows.chunks_exact(stride).map(rank_and_words));
+        let leaf = self
+            .rows
+            .store(count, rows.chunks_exact(stride).map(rank_and_words));
         *self.nodes.node_mut(at) = Node::leaf(at, leaf);
         count.cast_signed() - before.cast_signed()
     }
@@ -391,7 +393,8 @@ impl<const W: usize> Trees<W> {
                 let node = *self.nodes.node(at);
                 if node.is_leaf() && node.rows().len > 0 {
                     let leaf = node.rows();
-                    let leaf = rows.store(leaf.len as usize, self.rows.rows(leaf).map(rank_and_words));
+                    let leaf =
+                        rows.store(leaf.len as usize, self.rows.rows(leaf).map(rank_and_words));
                     *self.nodes.node_mut(at) = Node::leaf(at, leaf);
                 }
             }
@@ -423,4 +426,3 @@ impl<const W: usize> Trees<W> {
         }
     }
 }
-
