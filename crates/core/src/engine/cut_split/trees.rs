@@ -24,6 +24,9 @@ const PLANTING: &str = "storing rules at leaves";
 /// A class of rules has a tree of its own if it has this share of all rules.
 const LEAST_SHARE: usize = 24;
 
+/// The most places of a tree: rows are numbered with 32 bits.
+pub(super) const MOST_PLACES: usize = 1 << 26;
+
 /// What the trees of some rules look like, before they are stored.
 pub(super) struct Outline {
     pub(super) selected: Vec<Selected>,
@@ -104,7 +107,7 @@ impl Outline {
             .map(|(place, _)| place);
         let count = places.clone().count();
         monitor.begin(GROWING, count)?;
-        let most = count.saturating_mul(settings.places);
+        let most = count.saturating_mul(settings.places).min(MOST_PLACES);
         let everything = fields.everything();
         let mut growing = Grow::new(grid, fields, settings, cuts, &everything, monitor)?;
         growing.tree(places, most, 0, monitor)?;

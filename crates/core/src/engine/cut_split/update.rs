@@ -22,7 +22,7 @@ use super::fields::{Ends, Fields, Selected, class};
 use super::grow::{Grow, MOST_DEPTH, Ranked, words_of};
 use super::node::{Leaf, Node, Nodes};
 use super::rows::Rows;
-use super::trees::Trees;
+use super::trees::{MOST_PLACES, Trees};
 
 /// Leaves of more rules are not split by updates: what that takes is bounded.
 const MOST_SPLIT: usize = 256;
@@ -207,7 +207,8 @@ impl<const W: usize> Trees<W> {
         let (mut tree, spread) = (usize::from(self.of_class[class]), self.settings.spread);
         let list = self.list();
         let root = self.trees[tree].root;
-        if self.change().count(root, spread) > spread {
+        let is_full = self.trees[tree].places >= MOST_PLACES;
+        if is_full || self.change().count(root, spread) > spread {
             tree = list;
         }
         let root = self.trees[tree].root;
@@ -323,6 +324,7 @@ impl<const W: usize> Trees<W> {
         let was_leaf = self.nodes.node(at).is_leaf();
         let of = &self.trees[tree];
         let bound = of.rules.saturating_mul(self.settings.places);
+        let bound = bound.min(MOST_PLACES);
         if was_leaf && of.places + count > bound {
             return; // Rules are in as many leaves as they may be.
         }
