@@ -1,7 +1,7 @@
 //! Growing a tree: cutting the small fields first, then splitting.
 
 use crate::engine::hyper_split::{Chooser, Cut};
-use crate::engine::tree::{Entry, Grid, Span, push};
+use crate::engine::tree::{Entry, Grid, Span, extend, push};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
@@ -363,10 +363,7 @@ impl<'a> Grow<'a> {
         self.entries.truncate(from);
         let sizes = [0, 1].map(|part| self.parts[part].len());
         for part in [1, 0] {
-            for number in 0..sizes[part] {
-                let entry = self.parts[part][number];
-                push(monitor.memory(), &mut self.entries, entry)?;
-            }
+            extend(monitor.memory(), &mut self.entries, &self.parts[part])?;
         }
         let whole = self.sides[cut.field];
         // The parts are no blocks, as far as anyone knows.
