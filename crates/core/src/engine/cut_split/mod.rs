@@ -58,7 +58,7 @@
 //!
 //! # Updates
 //! See [`update`]. A rule is added to each leaf that its box meets, at most `spread`
-//! of them; leaves that have become long are split, and nodes that have lost most of
+//! of them, and is never in many more; leaves that have become long are split, and nodes that have lost most of
 //! their rules are made again, with at most 256 rules each. When half of the memory
 //! of nodes or rows is not used, they are moved together. All trees can be made
 //! again beside updates and lookups ([`reoptimise`]).
@@ -70,9 +70,6 @@
 //! in amortised terms as much as the rule's share of a build; moving together takes
 //! O(n), once in n removals. Where no field parts rules, a leaf or the list is long,
 //! and lookups and updates take O(n).
-//!
-//! A rule may come to be in more than `spread` leaves when those that it was in are
-//! split: removing it takes longer then.
 //!
 //! # Where we differ from the paper, and why
 //! - The paper selects the two addresses and calls a rule small below 2^16 values.
@@ -318,6 +315,15 @@ impl<const W: usize> CutSplit<W> {
         Ok(())
     }
 
+    /// Notes that rules are in the list now.
+    fn note_moved(&mut self) {
+        for rank in std::mem::take(&mut self.trees.moved) {
+            let id = Winner::from_rank(rank).rule().expect("a rule's rank");
+            let known = self.ids.get_mut(id).expect("all rules are known");
+            known.tree = u8::try_from(self.trees.list()).expect("at most 17 trees");
+        }
+    }
+
     /// Looks a whole group up.
     #[inline]
     fn improve_group(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
@@ -509,6 +515,7 @@ impl<const W: usize> Updates<W> for CutSplit<W> {
         self.row.extend_from_slice(rule.words());
         let tree = self.trees.insert(&self.row);
         self.ids.at_mut(position).tree = u8::try_from(tree).expect("at most 17 trees");
+        self.note_moved();
         self.changes += 1;
         true
     }

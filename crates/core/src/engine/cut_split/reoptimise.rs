@@ -132,6 +132,8 @@ impl Plan {
             rows: Rows::with_room(&fields.schema, 0),
             is_frozen: true,
             ends: Vec::new(),
+            spread: Vec::new(),
+            moved: Vec::new(),
         };
         for (draft, &cuts) in self.drafts.iter().zip(&self.cuts) {
             let root = trees.add_tree(cuts);
@@ -209,6 +211,7 @@ impl<const W: usize> CutSplit<W> {
             let tree = self.trees.insert(&row);
             known.tree = u8::try_from(tree).expect("at most 17 trees");
             known.side = self.side;
+            self.note_moved();
             return true;
         }
         self.installing.at = end;

@@ -271,6 +271,10 @@ pub(super) struct Trees<const W: usize> {
     pub(super) is_frozen: bool,
     /// The interval of a changed rule in each field, in a node's box.
     pub(super) ends: Vec<Ends>,
+    /// Rows of rules that are in too many leaves.
+    pub(super) spread: Vec<Vec<u64>>,
+    /// Ranks of rules that an insertion moved to the list.
+    pub(super) moved: Vec<u64>,
 }
 
 impl<const W: usize> Trees<W> {
@@ -301,6 +305,8 @@ impl<const W: usize> Trees<W> {
             rows: Rows::with_room(&fields.schema, rows),
             is_frozen: false,
             ends: Vec::new(),
+            spread: Vec::new(),
+            moved: Vec::new(),
         };
         for (number, draft) in (0..).zip(&outline.drafts) {
             let root = trees.add_tree(outline.cuts[usize::from(number)]);

@@ -7,6 +7,7 @@
 //!     add the rule to each leaf that its box meets
 //!     grow each of these anew that has reached 2 × binth rules, or 2, 4, … times
 //!            as many: it becomes a small tree of its own
+//!     rules that are in more than 2 × `spread` leaves by now go to the list
 //! remove(rule):
 //!     take the rule out of each leaf that its box meets; on the way back
 //!     two leaves of a split with at most `binth` rules become one
@@ -20,7 +21,7 @@ use crate::monitor::unwatched;
 
 use super::fields::{Ends, Fields, Selected, class};
 use super::grow::{Grow, MOST_DEPTH, Ranked, words_of};
-use super::node::{Leaf, Node, Nodes};
+use super::node::{Draft, Leaf, Node, Nodes};
 use super::rows::Rows;
 use super::trees::{MOST_PLACES, Trees};
 
@@ -29,6 +30,10 @@ const MOST_SPLIT: usize = 256;
 
 /// A leaf that is split may come to have that many times as many places.
 const MORE_PLACES: usize = 2;
+
+/// A rule whose leaves are split may come to be in that many times as many leaves
+/// as when it is inserted. Then it goes to the list.
+const MORE_SPREAD: usize = 2;
 
 /// The best rank of a tree whose best rule went is looked for after this share of
 /// its rules went as well.
@@ -225,13 +230,37 @@ impl<const W: usize> Trees<W> {
             for (at, point) in mend {
                 self.regrow(tree, at, &point);
             }
+            self.move_to_list(tree);
         }
         self.tidy();
         tree
     }
 
+    /// Moves the rules to the list that have come to be in too many leaves of a
+    /// tree, and notes their ranks.
+    fn move_to_list(&mut self, tree: usize) {
+        for row in std::mem::take(&mut self.spread) {
+            self.take_out(tree, &row);
+            let list = self.list();
+            let root = self.trees[list].root;
+            let placed = self.change().insert(root, &row);
+            let to = &mut self.trees[list];
+            (to.rules, to.places) = (to.rules + 1, to.places + placed);
+            if row[0] < to.best {
+                (to.best, to.lost) = (row[0], 0);
+                self.sort();
+            }
+            self.moved.push(row[0]);
+        }
+    }
+
     /// Removes a rule from its tree.
     pub(super) fn remove(&mut self, tree: usize, row: &[u64]) {
+        self.take_out(tree, row);
+        self.tidy();
+    }
+
+    fn take_out(&mut self, tree: usize, row: &[u64]) {
         let mut ends = std::mem::take(&mut self.ends);
         self.fields.all_ends(&row[1..], &mut ends);
         self.ends = ends;
@@ -246,7 +275,6 @@ impl<const W: usize> Trees<W> {
             self.regrow(tree, at, &point);
         }
         self.tighten(tree, row[0]);
-        self.tidy();
     }
 
     /// Corrects the bound of a tree that lost a rule: at once where that is
@@ -366,6 +394,27 @@ impl<const W: usize> Trees<W> {
             self.change().add_places(index, more);
             let node = self.nodes.node(index);
             index = node.child() + fields.branch(node, point[node.field()]);
+        }
+        if was_leaf {
+            self.note_spread_rules(root, &draft, &rows, stride);
+        }
+    }
+
+    /// Notes the rules that a leaf's new tree has in several leaves, and that are
+    /// in too many leaves of the whole tree now.
+    fn note_spread_rules(&mut self, root: u32, draft: &Draft, rows: &[u64], stride: usize) {
+        let most = MORE_SPREAD * self.settings.spread;
+        let mut places = draft.lists.clone();
+        places.sort_unstable();
+        for same in places.chunk_by(|a, b| a == b).filter(|same| same.len() > 1) {
+            let row = &rows[same[0] as usize * stride..][..stride];
+            let mut ends = std::mem::take(&mut self.ends);
+            self.fields.all_ends(&row[1..], &mut ends);
+            self.ends = ends;
+            let is_noted = self.spread.iter().any(|noted| noted[0] == row[0]);
+            if !is_noted && self.change().count(root, most) > most {
+                self.spread.push(row.to_vec());
+            }
         }
     }
 
