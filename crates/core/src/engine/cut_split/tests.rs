@@ -305,7 +305,7 @@ fn churn<const W: usize>(text: &str, schema: &Arc<Schema>, ids: usize, changes: 
     check(engine.as_ref(), &keys, &left);
     let dynamic = engine.as_dynamic().unwrap();
     for rule in left.iter() {
-        let change = crate::transaction::Transaction::new();
+        let mut change = crate::transaction::Transaction::new();
         dynamic.apply(change.remove(rule.id())).unwrap();
     }
     assert_eq!(
