@@ -274,22 +274,31 @@ impl<const W: usize> Rows<W> {
     }
 
     /// The rows of two leaves, best first, those of both once.
-    pub(super) fn merged(&self, leaves: [Leaf; 2]) -> Vec<u64> {
+    fn both(&self, leaves: [Leaf; 2]) -> impl Iterator<Item = &[u64]> {
         let [mut lower, mut upper] = leaves.map(|leaf| self.rows(leaf).peekable());
+        std::iter::from_fn(move || match (lower.peek(), upper.peek()) {
+            (Some(a), Some(b)) if a[0] == b[0] => {
+                lower.next();
+                upper.next()
+            }
+            (Some(a), Some(b)) if b[0] < a[0] => upper.next(),
+            (None, _) => upper.next(),
+            (Some(_), _) => lower.next(),
+        })
+    }
+
+    /// The number of rules of two leaves.
+    pub(super) fn distinct(&self, leaves: [Leaf; 2]) -> usize {
+        self.both(leaves).count()
+    }
+
+    /// Words of the rows of two leaves, best first, those of both once.
+    pub(super) fn merged(&self, leaves: [Leaf; 2]) -> Vec<u64> {
         let mut rows = Vec::new();
-        loop {
-            let next = match (lower.peek(), upper.peek()) {
-                (None, None) => return rows,
-                (Some(a), Some(b)) if a[0] == b[0] => {
-                    lower.next();
-                    upper.next()
-                }
-                (Some(a), Some(b)) if b[0] < a[0] => upper.next(),
-                (None, Some(_)) => upper.next(),
-                (Some(_), _) => lower.next(),
-            };
-            rows.extend_from_slice(next.expect("one of the two has a row"));
+        for row in self.both(leaves) {
+            rows.extend_from_slice(row);
         }
+        rows
     }
 
     /// The rule of a row.

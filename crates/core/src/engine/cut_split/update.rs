@@ -141,8 +141,6 @@ impl<const W: usize> Change<'_, W> {
         }
         self.add_places(at, more);
         if !self.is_frozen && 2 * places_below(self.nodes.node(at)) < 1 << node.bits() {
-            // A node above comes later, and is enough.
-            self.mend.clear();
             self.mend.push((at, self.point()));
         }
         more
@@ -156,7 +154,7 @@ impl<const W: usize> Change<'_, W> {
         }
         let pair = pair.map(|leaf| leaf.rows());
         let before = (pair[0].len + pair[1].len) as usize;
-        if before > self.binth {
+        if before > 2 * self.binth || self.rows.distinct(pair) > self.binth {
             return 0;
         }
         let rows = self.rows.merged(pair);
@@ -271,7 +269,9 @@ impl<const W: usize> Trees<W> {
         let of = &mut self.trees[tree];
         of.rules -= 1;
         of.places = of.places.saturating_add_signed(more);
-        for (at, point) in mend {
+        // Nodes above others came later. What was below them is gone then, and what
+        // is in its place may be made again as well.
+        for (at, point) in mend.into_iter().rev() {
             self.regrow(tree, at, &point);
         }
         self.tighten(tree, row[0]);
