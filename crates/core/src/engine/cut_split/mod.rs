@@ -23,8 +23,8 @@
 //! ```
 //! A node shifts a word of the key up until the bits that it looks at are the
 //! highest. A split compares the word with `value`; a cut takes its highest `bits`
-//! bits. A leaf sends every key to itself, so a walk is one loop, and sixteen keys go
-//! down in step until none moves any more. The rows of a leaf follow each other in
+//! bits. A leaf sends every key to itself, so a walk is one loop, and many keys go
+//! down in step until each is at its leaf. The rows of a leaf follow each other in
 //! memory and hold all that is compared.
 //!
 //! A rule is found again by the key that it is known with: the lower ends of its
@@ -207,7 +207,7 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
 }
 
 /// Keys of a batch that are looked up in step with each other.
-const GROUP: usize = 16;
+const GROUP: usize = 32;
 
 /// Ids that stand together in the map of ids.
 const ID_GROUP: usize = 16;

@@ -432,7 +432,7 @@ impl<const W: usize> Trees<W> {
         winner
     }
 
-    /// Improves the winners of as many keys, which go down in step.
+    /// Improves the winners of as many keys, at most 256, which go down in step.
     #[inline]
     pub(super) fn improve_group<const N: usize>(
         &self,
@@ -440,27 +440,29 @@ impl<const W: usize> Trees<W> {
         winners: &mut [Winner],
     ) {
         for &(best, root) in &self.order {
-            let mut at = [0_u32; N];
-            let mut active = 0;
-            for (at, winner) in at.iter_mut().zip(&*winners) {
-                // Node 0 is a leaf without rows.
-                let wants = u32::from(best < winner.rank());
-                *at = root * wants;
-                active |= wants;
+            // Node 0 is a leaf without rows.
+            let (mut at, mut active, mut live) = ([0_u32; N], [0_u8; N], 0);
+            for (number, (at, winner)) in (0..).zip(at.iter_mut().zip(&*winners)) {
+                let wants = best < winner.rank();
+                *at = root * u32::from(wants);
+                active[live % N] = number;
+                live += usize::from(wants);
             }
-            if active == 0 {
+            if live == 0 {
                 break;
             }
-            loop {
-                let mut moved = 0;
-                for (at, key) in at.iter_mut().zip(keys) {
-                    let next = self.nodes.next(*at, key);
-                    moved |= next ^ *at;
-                    *at = next;
+            // Keys that have come to a leaf go no further.
+            while live > 0 {
+                let mut kept = 0;
+                for turn in 0..live {
+                    let number = active[turn % N];
+                    let key = usize::from(number) % N;
+                    let next = self.nodes.next(at[key], &keys[key]);
+                    active[kept % N] = number;
+                    kept += usize::from(next != at[key]);
+                    at[key] = next;
                 }
-                if moved == 0 {
-                    break;
-                }
+                live = kept;
             }
             let leaves = at.map(|at| self.nodes.node(at).rows());
             for leaf in leaves {
