@@ -23,6 +23,10 @@ use super::rows::Rows;
 /// The smaller of two samples has this share of the rules of the larger one.
 const SHARE: usize = 4;
 
+/// The greatest power of the number of rules by which what trees have for each rule
+/// grows or shrinks.
+const MOST_POWER: f64 = 0.1;
+
 // Prices in nanoseconds; what they were fitted to: see `estimate`.
 /// A lookup besides what follows.
 const LOOKUP_NS: f64 = 10.0;
@@ -31,8 +35,8 @@ const TREE_NS: f64 = 12.0;
 /// A node on the way, beside reading it.
 const NODE_NS: f64 = 0.8;
 /// Copying a rule, and dividing each of its fields.
-const COPY_NS: f64 = 150.0;
-const FIELD_NS: f64 = 120.0;
+const COPY_NS: f64 = 350.0;
+const FIELD_NS: f64 = 150.0;
 /// Clipping a rule to a box, choosing fields included.
 const CLIP_NS: f64 = 20.0;
 /// An update besides what follows.
@@ -72,7 +76,8 @@ impl PerRule {
     }
 }
 
-/// What trees have is a power of the number of rules.
+/// What trees have is a power of the number of rules. It hardly grows or shrinks,
+/// however much it does from one sample to another.
 fn per_rule(settings: &Settings, shape: &Shape) -> PerRule {
     let (count, large) = PerRule::of(settings, shape, shape.rules());
     if count >= shape.rules() || count < SHARE {
@@ -82,7 +87,7 @@ fn per_rule(settings: &Settings, shape: &Shape) -> PerRule {
     let step = (count as f64 / small_count as f64).ln();
     let times = shape.rules() as f64 / count as f64;
     let grown = |from: f64, to: f64, most: f64| {
-        let power = ((to / from).ln() / step).clamp(-0.5, 0.5);
+        let power = ((to / from).ln() / step).clamp(-MOST_POWER, MOST_POWER);
         let power = if power.is_nan() { 0.0 } else { power };
         (to * times.powf(power)).min(most.max(to))
     };
