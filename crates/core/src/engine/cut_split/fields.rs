@@ -13,7 +13,6 @@ use super::node::Node;
 
 /// A field of the schema.
 pub(super) struct Field {
-    pub(super) id: FieldId,
     pub(super) width: u32,
     placement: Placement,
     most: u128,
@@ -41,7 +40,6 @@ impl Fields {
     pub(super) fn new(schema: &Arc<Schema>) -> Fields {
         let ranges = schema.range_fields();
         let field = |id: FieldId| Field {
-            id,
             width: schema.field(id).width(),
             placement: *schema.placement(id),
             most: schema.field(id).max_value(),
