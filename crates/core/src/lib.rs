@@ -180,6 +180,11 @@ pub mod prelude {
 /// of Network and Computer Applications, 2025.
 /// <https://doi.org/10.1016/j.jnca.2025.104112>
 ///
+/// # CS18
+/// W. Li, X. Li, H. Li, G. Xie: CutSplit: A Decision-Tree Combining Cutting and
+/// Splitting for Scalable Packet Classification. INFOCOM 2018.
+/// <https://doi.org/10.1109/INFOCOM.2018.8485947>
+///
 /// # RC15
 /// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
 /// Wait-Free Population Oblivious Reads. 2015.

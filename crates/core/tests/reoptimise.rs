@@ -173,6 +173,8 @@ fn reoptimisation_at_any_moment_changes_no_answer() {
         "tuplemerge:c=2:offline-c=1",
         "tuplemerge-offline:rebuild=500",
         "tuplemerge-vpp",
+        "cut-split",
+        "cut-split:fields=3:binth=2:change=4:spread=5",
     ]) {
         for ids in [30, 700] {
             let mut world = World::new(spec, ids, seed);

@@ -14,16 +14,16 @@ const STEP_EVENTS: usize = 8;
 
 /// A way to cut a node in two.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Cut {
-    pub(super) field: usize,
+pub(in crate::engine) struct Cut {
+    pub(in crate::engine) field: usize,
     /// The first elementary interval of the upper part.
-    pub(super) at: u32,
+    pub(in crate::engine) at: u32,
     /// How many rules an elementary interval has in the mean.
-    pub(super) mean: f64,
+    pub(in crate::engine) mean: f64,
 }
 
 /// Finds cuts.
-pub(super) struct Chooser {
+pub(in crate::engine) struct Chooser {
     /// Intervals before which a span of a rule begins or ends, twice that
     /// number, and one more where it begins.
     events: Vec<u32>,
@@ -31,20 +31,20 @@ pub(super) struct Chooser {
 
 impl Chooser {
     /// Counts its memory.
-    pub(super) fn new(monitor: &mut Monitor<'_>) -> Result<Chooser, BuildError> {
+    pub(in crate::engine) fn new(monitor: &mut Monitor<'_>) -> Result<Chooser, BuildError> {
         monitor.memory().take(bytes_of::<u32>(2 * SAMPLE))?;
         Ok(Chooser {
             events: Vec::with_capacity(2 * SAMPLE),
         })
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::engine) fn bytes(&self) -> usize {
         bytes_of::<u32>(self.events.capacity())
     }
 
     /// The cut in the field whose elementary intervals have the fewest rules in
     /// the mean. `None` if no field tells rules apart.
-    pub(super) fn choose(
+    pub(in crate::engine) fn choose(
         &mut self,
         grid: &Grid,
         entries: &[Entry],

@@ -93,6 +93,8 @@ use crate::error::BuildError;
 use crate::rule::{RuleId, Winner};
 use crate::simd::prefetch;
 
+pub(super) use choose::{Chooser, Cut};
+
 use grow::{Bounds, Grow};
 use node::{Nodes, Outline};
 

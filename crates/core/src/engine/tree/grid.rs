@@ -8,7 +8,7 @@ use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
-use crate::schema::FieldId;
+use crate::schema::{FieldId, Schema};
 use crate::sort::sort_by_key;
 
 /// What progress observers are told.
@@ -45,6 +45,38 @@ pub(in crate::engine) struct Entry {
     pub(in crate::engine) open: u64,
 }
 
+/// Rules of which a [`Grid`] can be made, by their places: 0 is the best rule.
+pub(in crate::engine) trait Intervals {
+    fn schema(&self) -> &Schema;
+
+    /// The number of places.
+    fn count(&self) -> usize;
+
+    /// The smallest and the largest value that a rule matches in a field.
+    fn ends(&self, place: usize, field: FieldId) -> (u128, u128);
+
+    /// Whether a rule matches all values between its ends in a field.
+    fn is_interval(&self, place: usize, field: FieldId) -> bool;
+}
+
+impl Intervals for RankedRules {
+    fn schema(&self) -> &Schema {
+        self.schema()
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
+        self.ends(place, field)
+    }
+
+    fn is_interval(&self, place: usize, field: FieldId) -> bool {
+        self.is_interval(place, field)
+    }
+}
+
 /// Rules in terms of elementary intervals.
 pub(in crate::engine) struct Grid {
     /// The least value of each interval, for each field.
@@ -64,14 +96,14 @@ impl Grid {
     /// end begin and cease: so a box in which these are not all the same can be
     /// cut by them alone.
     pub(in crate::engine) fn new(
-        rules: &RankedRules,
+        rules: &impl Intervals,
         monitor: &mut Monitor<'_>,
     ) -> Result<Grid, BuildError> {
         let schema = rules.schema();
         let fields = schema.fields().len();
-        let all = rules.len().saturating_mul(fields);
+        let all = rules.count().saturating_mul(fields);
         monitor.begin(DIVIDING, all)?;
-        let bytes = bytes_of::<Span>(all) + bytes_of::<u64>(rules.len());
+        let bytes = bytes_of::<Span>(all) + bytes_of::<u64>(rules.count());
         monitor
             .memory()
             .take(bytes + bytes_of::<Vec<u128>>(fields))?;
@@ -79,13 +111,13 @@ impl Grid {
         let mut grid = Grid {
             starts: Vec::with_capacity(fields),
             spans: vec![nothing; all],
-            holes: vec![0; rules.len()],
+            holes: vec![0; rules.count()],
         };
         for (number, id) in schema.field_ids().enumerate() {
             let starts = starts(rules, id, monitor)?;
             let most = schema.field(id).max_value();
             let intervals = interval(starts.len());
-            for place in 0..rules.len() {
+            for place in 0..rules.count() {
                 let (low, high) = rules.ends(place, id);
                 let at = |value: u128| interval(starts.partition_point(|&start| start < value));
                 grid.spans[place * fields + number] = Span {
@@ -170,18 +202,18 @@ impl Grid {
 
 /// Where the intervals of a field start.
 fn starts(
-    rules: &RankedRules,
+    rules: &impl Intervals,
     id: FieldId,
     monitor: &mut Monitor<'_>,
 ) -> Result<Vec<u128>, BuildError> {
     let field = rules.schema().field(id);
     let (most, is_wide) = (field.max_value(), field.width() > 64);
-    let capacity = rules.len().saturating_mul(if is_wide { 6 } else { 2 });
+    let capacity = rules.count().saturating_mul(if is_wide { 6 } else { 2 });
     let bytes = bytes_of::<u128>(capacity.saturating_add(1));
     monitor.memory().take(bytes)?;
     let mut values = Vec::with_capacity(capacity + 1);
     values.push(0);
-    for place in 0..rules.len() {
+    for place in 0..rules.count() {
         let (low, high) = rules.ends(place, id);
         let next = high.wrapping_add(1) & most;
         for value in [low, next] {

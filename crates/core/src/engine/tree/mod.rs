@@ -15,7 +15,7 @@
 mod grid;
 mod list;
 
-pub(super) use grid::{Entry, Grid, Span};
+pub(super) use grid::{Entry, Grid, Intervals, Span};
 pub(super) use list::{List, Lists, Sharing};
 
 use crate::error::BuildError;

@@ -1,0 +1,135 @@
+//! What trees would cost.
+//!
+//! How often rules are in several leaves depends on how they overlap, which no
+//! simple count says. So trees over a sample of the rules are made, and what they
+//! have for each rule is extrapolated.
+
+#![allow(clippy::cast_precision_loss)] // estimates
+
+use super::fields::Fields;
+use super::node::Nodes;
+use super::trees::Outline;
+use super::{Known, Settings, check_rules};
+use crate::engine::EngineSpec;
+use crate::engine::adapter::at_width;
+use crate::error::BuildError;
+use crate::estimate::{Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, whole};
+use crate::id_map::IdMap;
+use crate::monitor::unwatched;
+use crate::schema::Schema;
+
+use super::rows::Rows;
+
+/// The smaller of two samples has this share of the rules of the larger one.
+const SHARE: usize = 4;
+
+/// The greatest power of the number of rules by which what trees have for each rule
+/// grows or shrinks.
+const MOST_POWER: f64 = 0.1;
+
+// Prices in nanoseconds; what they were fitted to: see `estimate`.
+/// A lookup besides what follows.
+const LOOKUP_NS: f64 = 10.0;
+/// A tree.
+const TREE_NS: f64 = 12.0;
+/// A node on the way, beside reading it.
+const NODE_NS: f64 = 0.8;
+/// Copying a rule, and dividing each of its fields.
+const COPY_NS: f64 = 350.0;
+const FIELD_NS: f64 = 150.0;
+/// Clipping a rule to a box, choosing fields included.
+const CLIP_NS: f64 = 20.0;
+/// An update besides what follows.
+const UPDATE_NS: f64 = 300.0;
+/// A place of the changed rule.
+const PLACE_NS: f64 = 150.0;
+
+/// What trees have for each rule.
+#[derive(Clone, Copy, Debug)]
+struct PerRule {
+    nodes: f64,
+    places: f64,
+    rows: f64,
+    clips: f64,
+    trees: f64,
+}
+
+impl PerRule {
+    /// Makes trees over some rules of the sample.
+    fn of(settings: &Settings, shape: &Shape, rules: usize) -> (usize, PerRule) {
+        let sample = shape.some_of_sample(rules);
+        let order = sample.by_rank();
+        let fields = Fields::new(sample.schema());
+        let words = |place: usize| sample.rule(order[place] as usize).words();
+        let outline =
+            unwatched(|monitor| Outline::new(&fields, settings, sample.len(), words, monitor));
+        let (places, rows) = outline.places();
+        let rules = sample.len().max(1) as f64;
+        let found = PerRule {
+            nodes: outline.nodes() as f64 / rules,
+            places: places as f64 / rules,
+            rows: rows as f64 / rules,
+            clips: outline.clips as f64 / rules,
+            trees: (outline.cuts.len() + 1) as f64,
+        };
+        (sample.len(), found)
+    }
+}
+
+/// What trees have is a power of the number of rules. It hardly grows or shrinks,
+/// however much it does from one sample to another.
+fn per_rule(settings: &Settings, shape: &Shape) -> PerRule {
+    let (count, large) = PerRule::of(settings, shape, shape.rules());
+    if count >= shape.rules() || count < SHARE {
+        return large;
+    }
+    let (small_count, small) = PerRule::of(settings, shape, count / SHARE);
+    let step = (count as f64 / small_count as f64).ln();
+    let times = shape.rules() as f64 / count as f64;
+    let grown = |from: f64, to: f64, most: f64| {
+        let power = ((to / from).ln() / step).clamp(-MOST_POWER, MOST_POWER);
+        let power = if power.is_nan() { 0.0 } else { power };
+        (to * times.powf(power)).min(most.max(to))
+    };
+    let most = settings.places as f64;
+    PerRule {
+        nodes: grown(small.nodes, large.nodes, 2.0 * most),
+        places: grown(small.places, large.places, most),
+        rows: grown(small.rows, large.rows, 1.2 * most),
+        clips: grown(small.clips, large.clips, f64::INFINITY),
+        trees: large.trees,
+    }
+}
+
+/// Bytes of the map of ids.
+fn id_bytes(schema: &Schema, rules: usize, groups: usize) -> usize {
+    fn at<const W: usize>(rules: usize, groups: usize) -> usize {
+        IdMap::<Known<W>>::bytes_for(rules, groups)
+    }
+    at_width!(schema, at(rules, groups))
+}
+
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    check_rules(shape.rules())?;
+    let settings = Settings::of(spec);
+    let (schema, rules) = (shape.schema(), shape.rules() as f64);
+    let trees = per_rule(&settings, shape);
+    let nodes = Nodes::bytes_of(whole((trees.nodes * rules).ceil()).max(8));
+    // A row has the same words whatever the width.
+    let rows = Rows::<1>::bytes_of(schema, whole((trees.rows * rules).ceil()));
+    let ids = id_bytes(schema, shape.rules(), shape.id_groups());
+    let bytes = nodes.saturating_add(rows).saturating_add(ids);
+    let fields = schema.fields().len() as f64;
+    let depth = (rules + 1.0).log2();
+    let copying = COPY_NS + FIELD_NS * fields;
+    let visited = (trees.trees - 1.0).max(1.0);
+    Ok(Estimate {
+        bytes,
+        build: nanoseconds(rules * (copying + trees.clips * CLIP_NS)),
+        lookup_ns: LOOKUP_NS
+            + visited * TREE_NS
+            + depth * (NODE_NS + dependent_line_ns(nodes) / 16.0)
+            + 2.0 * visited * prefetched_line_ns(bytes),
+        update_ns: Some(UPDATE_NS + trees.places * PLACE_NS + 2.0 * dependent_line_ns(bytes)),
+    })
+}

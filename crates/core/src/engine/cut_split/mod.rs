@@ -1,0 +1,559 @@
+//! `cut-split`: a few decision trees that cut first and split below, with updates.
+//!
+//! # Idea
+//! Cutting a field into blocks of one size takes one step for many rules, but
+//! copies a rule into each block that it reaches into. Splitting a node in two at
+//! the end of a rule copies less, but takes many steps. So rules are divided by the
+//! fields in which they are *small*: their values lie in one block of a size. A tree
+//! of rules that are small in some fields is first cut in these, down to that size,
+//! which copies nothing; then its nodes are split, as `hyper-split` does it.
+//!
+//! # Data layout
+//! ```text
+//! trees:   one for each set of fields in which rules are small, and a list;
+//!          ordered by their best rules
+//! nodes:   [ node node | node node ] …          16 bytes each, siblings together
+//!
+//! split:   [ value 64 | child 32 | word 8 | shift 8 | 0 8    | field 8 ]
+//! cut:     [ places 64| child 32 | word 8 | shift 8 | bits 8 | field 8 ]
+//! leaf:    [ 11 | rows 30 | first 32 | itself 32 | 0 8 | 63 8 | 0 8 | none 8 ]
+//!
+//! rows:    [ rank value mask high ] [ rank … ] …  copies of a leaf's rules, best first
+//! ids:     { id → a key of the rule, priority, action, tree }
+//! ```
+//! A node shifts a word of the key up until the bits that it looks at are the
+//! highest. A split compares the word with `value`; a cut takes its highest `bits`
+//! bits. A leaf sends every key to itself, so a walk is one loop, and many keys go
+//! down in step until each is at its leaf. The rows of a leaf follow each other in
+//! memory and hold all that is compared.
+//!
+//! A rule is found again by the key that it is known with: the lower ends of its
+//! match are a key that it matches, and the rule is in the leaf of that key.
+//!
+//! # Build
+//! ```text
+//! select up to two fields, each with a size of blocks ([`fields`]):
+//!     those that tell most pairs of rules apart, if rules that are small there
+//!     are cut to blocks of that size
+//! divide the rules by the fields in which they are small; a class of few rules
+//!     shares the tree of a larger one that cuts some of the same fields
+//! node(rules, box):
+//!     leaf, if at most `binth` rules can win there
+//!     cut, if there are more than `change` rules and a small field is wider than
+//!          its blocks: the field, and up to 8 bits, that leave the fewest rules
+//!          together
+//!     else split, as `hyper-split` does, as long as rules are in at most `places`
+//!          leaves in the mean
+//! rules in more than `spread` leaves go to the list
+//! ```
+//!
+//! # Lookup
+//! ```text
+//! for (best, root) of the trees, in order:
+//!     stop if best does not beat the winner
+//!     node = root; until node is a leaf: node = child + branch(key)
+//!     for rows of the leaf: stop at one that does not beat the winner;
+//!                           the first that matches is the winner
+//! ```
+//!
+//! # Updates
+//! See [`update`]. A rule is added to each leaf that its box meets, at most `spread`
+//! of them, and is never in many more; leaves that have become long are split, and nodes that have lost most of
+//! their rules are made again, with at most 256 rules each. When half of the memory
+//! of nodes or rows is not used, they are moved together. All trees can be made
+//! again beside updates and lookups ([`reoptimise`]).
+//!
+//! # Cost
+//! n rules, d fields. Lookup: for each tree a few cuts, O(log n) splits and one leaf.
+//! Memory: O(n); at most `places` rows and nodes for each rule. Build: O(d n log n),
+//! and `hyper-split`'s for what is split. Update: a walk to each leaf of the rule,
+//! in amortised terms as much as the rule's share of a build; moving together takes
+//! O(n), once in n removals. Where no field parts rules, a leaf or the list is long,
+//! and lookups and updates take O(n).
+//!
+//! # Where we differ from the paper, and why
+//! - The paper selects the two addresses and calls a rule small below 2^16 values.
+//!   Ours are any fields of a schema, and sizes, that tell rules apart best.
+//! - Rules are small in aligned blocks, so a cut copies none, ranges included.
+//! - The paper's subset of big rules is a tree as the others are, without cuts.
+//! - FiCuts cuts all small fields of a node at once, ours the better one, and as many
+//!   bits as there are rules to fill the children.
+//! - Rules that are in many leaves go to a list, so memory and updates are bounded.
+//! - The paper counts on builds that are fast; inserting and removing single rules is
+//!   ours.
+//!
+//! # References
+//! [CS18]; [TM19] §II.B, ref. 18.
+//!
+//! [CS18]: crate::papers#cs18
+//! [TM19]: crate::papers#tm19
+
+use std::sync::Arc;
+
+use crate::classifier::{LookupTrace, Metric, Progress};
+use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::tree::MOST_RULES;
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
+use crate::error::BuildError;
+use crate::id_map::IdMap;
+use crate::memory::{Memory, bytes_of};
+use crate::monitor::Monitor;
+use crate::reoptimise::Reoptimise;
+use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
+use crate::schema::Schema;
+use crate::seed::Seed;
+use crate::sort::sort_by_key;
+
+mod estimate;
+mod fields;
+mod grow;
+mod node;
+mod reoptimise;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod trees;
+mod update;
+
+use fields::Fields;
+use reoptimise::Installing;
+use rows::Rows;
+use trees::{Outline, Trees};
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "cut-split",
+    summary: "a few trees that cut the small fields and split below; rules at the leaves",
+    paper: "[CS18]; [TM19] §II.B, ref. 18",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::whole(
+            "binth",
+            (1, 1 << 16),
+            8,
+            "nodes of at most this many rules are not split",
+        ),
+        EngineOption::whole(
+            "fields",
+            (0, 4),
+            2,
+            "selected fields: rules that are small in the same ones share a tree",
+        ),
+        EngineOption::whole(
+            "change",
+            (1, 1 << 30),
+            32,
+            "nodes of at most this many rules are split, larger ones are cut where they can be",
+        ),
+        EngineOption::whole(
+            "places",
+            (1, 1 << 16),
+            8,
+            "how many leaves a rule may be in, in the mean; leaves stay long where more are needed",
+        ),
+        EngineOption::whole(
+            "spread",
+            (1, 1 << 16),
+            64,
+            "rules in more leaves than this go to a list instead",
+        ),
+        EngineOption::SEED,
+    ],
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
+    build: build_dynamic::<AnyWidth>,
+    estimate: estimate::estimate,
+};
+
+/// What progress observers are told.
+const SORTING: &str = "sorting rules";
+const NOTING: &str = "noting ids";
+
+/// What the options say.
+#[derive(Clone, Copy, Debug)]
+struct Settings {
+    binth: usize,
+    fields: usize,
+    change: usize,
+    places: usize,
+    spread: usize,
+    seed: Seed,
+}
+
+impl Settings {
+    fn of(spec: &EngineSpec) -> Settings {
+        let options = spec.options();
+        Settings {
+            binth: options.whole("binth"),
+            fields: options.whole("fields"),
+            change: options.whole("change"),
+            places: options.whole("places"),
+            spread: options.whole("spread"),
+            seed: options.seed("seed"),
+        }
+    }
+}
+
+/// Refuses more rules than can be numbered.
+fn check_rules(rules: usize) -> Result<(), BuildError> {
+    if rules > MOST_RULES {
+        return Err(BuildError::EngineFull {
+            engine: ENGINE.name.to_owned(),
+            rules,
+            limit: MOST_RULES,
+        });
+    }
+    Ok(())
+}
+
+/// Keys of a batch that are looked up in step with each other.
+const GROUP: usize = 32;
+
+/// Ids that stand together in the map of ids.
+const ID_GROUP: usize = 16;
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl DynamicFamily for AnyWidth {
+    type At<const W: usize> = CutSplit<W>;
+}
+
+/// What is known of a rule by its id. The rest is found in a leaf: that of the
+/// key.
+#[derive(Clone, Copy, Debug)]
+struct Known<const W: usize> {
+    /// A key that the rule matches.
+    key: [u64; W],
+    priority: Priority,
+    action: ActionId,
+    tree: u8,
+    /// Which trees these are: [`CutSplit::side`] or the others.
+    side: bool,
+}
+
+/// Rules in trees.
+struct CutSplit<const W: usize> {
+    settings: Settings,
+    fields: Arc<Fields>,
+    trees: Trees<W>,
+    /// Trees from which rules are being moved.
+    old: Option<Trees<W>>,
+    /// Tells the rules of `trees` from those of `old`.
+    side: bool,
+    ids: IdMap<Known<W>>,
+    installing: Installing,
+    /// Changes made so far.
+    changes: u64,
+    /// The cost of a lookup right after the trees were made.
+    fitted: f64,
+    /// The row of a changed rule.
+    row: Vec<u64>,
+}
+
+impl<const W: usize> CutSplit<W> {
+    fn schema(&self) -> &Arc<Schema> {
+        &self.fields.schema
+    }
+
+    fn rank(id: RuleId, known: &Known<W>) -> u64 {
+        Winner::new(known.priority, id).rank()
+    }
+
+    /// The trees that have a rule.
+    fn trees_of(&self, known: &Known<W>) -> &Trees<W> {
+        match &self.old {
+            Some(old) if known.side != self.side => old,
+            _ => &self.trees,
+        }
+    }
+
+    /// The row of a rule.
+    fn row(&self, id: RuleId, known: &Known<W>) -> &[u64] {
+        let trees = self.trees_of(known);
+        let row = trees.find(usize::from(known.tree), &known.key, Self::rank(id, known));
+        row.expect("a rule is in the leaf of each key that it matches")
+    }
+
+    /// The rows of all rules, best first.
+    fn all_rows(&self, monitor: &mut Monitor<'_>) -> Result<Vec<u64>, BuildError> {
+        let mut ranks: Vec<(u64, RuleId)> = Vec::with_capacity(self.ids.len());
+        ranks.extend(
+            self.ids
+                .iter()
+                .map(|(id, known)| (Self::rank(id, &known), id)),
+        );
+        monitor.begin(SORTING, ranks.len())?;
+        sort_by_key(&mut ranks, |rank| rank.0, monitor)?;
+        let stride = Rows::<W>::stride(self.schema());
+        let mut rows = Vec::with_capacity(ranks.len() * stride);
+        for (_, id) in ranks {
+            let known = self.ids.get(id).expect("it was there");
+            rows.extend_from_slice(self.row(id, &known));
+            monitor.advance(1)?;
+        }
+        Ok(rows)
+    }
+
+    /// Makes all trees anew, of the rules of now.
+    fn make_anew(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        let rows = self.all_rows(monitor)?;
+        let stride = Rows::<W>::stride(self.schema());
+        let words = |place: usize| grow::words_of(&rows, stride, place);
+        let rule = |place: usize| (rows[place * stride], words(place));
+        let (fields, count) = (Arc::clone(&self.fields), self.ids.len());
+        let outline = Outline::new(&fields, &self.settings, count, words, monitor)?;
+        let trees = Trees::plant(&fields, &self.settings, &outline, rule, monitor)?;
+        for (row, &tree) in rows.chunks_exact(stride).zip(&outline.of_place) {
+            let id = grow::winner_of(row).rule().expect("a rule's rank");
+            let known = self.ids.get_mut(id).expect("all rules are known");
+            (known.tree, known.side) = (tree, self.side);
+        }
+        (self.trees, self.old) = (trees, None);
+        self.installing = Installing::default();
+        self.fitted = self.cost();
+        Ok(())
+    }
+
+    /// Notes that rules are in the list now.
+    fn note_moved(&mut self) {
+        for rank in std::mem::take(&mut self.trees.moved) {
+            let id = Winner::from_rank(rank).rule().expect("a rule's rank");
+            let known = self.ids.get_mut(id).expect("all rules are known");
+            known.tree = u8::try_from(self.trees.list()).expect("at most 17 trees");
+        }
+    }
+
+    /// Looks a whole group up.
+    #[inline]
+    fn improve_group(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
+        self.trees.improve_group(keys, winners);
+        if let Some(old) = &self.old {
+            old.improve_group(keys, winners);
+        }
+    }
+}
+
+impl<const W: usize> Algorithm<W> for CutSplit<W> {
+    type Buffers = ();
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<CutSplit<W>, BuildError> {
+        let (rules, limits) = (request.rules, request.limits);
+        check_rules(rules.len())?;
+        let settings = Settings::of(request.spec);
+        let (schema, count) = (rules.schema(), rules.len());
+        let least_ids = IdMap::<Known<W>>::bytes_for(count, count.div_ceil(ID_GROUP));
+        limits.check_bytes(Rows::<W>::bytes_of(schema, count).saturating_add(least_ids))?;
+        let mut monitor = request.monitor();
+        let monitor = &mut monitor;
+
+        monitor.begin(SORTING, count)?;
+        monitor.memory().take(bytes_of::<u32>(count))?;
+        let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
+        sort_by_key(&mut order, rank, monitor)?;
+        let fields = Arc::new(Fields::new(schema));
+        let at = |place: usize| rules.rule(order[place] as usize);
+        let words = |place: usize| at(place).words();
+        let outline = Outline::new(&fields, &settings, count, words, monitor)?;
+        let rule = |place: usize| (at(place).winner().rank(), words(place));
+        let trees = Trees::plant(&fields, &settings, &outline, rule, monitor)?;
+
+        monitor.begin(NOTING, count)?;
+        monitor.memory().take(bytes_of::<u32>(count))?;
+        let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let id = |&place: &u32| at(place as usize).id();
+        sort_by_key(&mut by_id, id, monitor)?;
+        let group = |place: &u32| id(place).index() / ID_GROUP;
+        let groups = by_id.chunk_by(|a, b| group(a) == group(b)).count();
+        let mut counted = 0;
+        let needed = IdMap::<Known<W>>::bytes_for(count, groups);
+        monitor.memory().recount(&mut counted, needed)?;
+        let mut ids = IdMap::new(settings.seed.number());
+        for chunk in by_id.chunks(Monitor::BLOCK) {
+            ids.extend(chunk.iter().map(|&place| {
+                let rule = at(place as usize);
+                let known = Known {
+                    key: rule.value().try_into().expect("a rule of this width"),
+                    priority: rule.priority(),
+                    action: rule.action(),
+                    tree: outline.of_place[place as usize],
+                    side: false,
+                };
+                (rule.id(), known)
+            }));
+            monitor.advance(chunk.len())?;
+        }
+        monitor.memory().recount(&mut counted, ids.bytes())?;
+        let working = bytes_of::<u32>(2 * count) + outline.bytes();
+        drop((by_id, order, outline));
+        monitor.memory().give_back(working);
+        let mut built = CutSplit {
+            settings,
+            fields,
+            trees,
+            old: None,
+            side: false,
+            ids,
+            installing: Installing::default(),
+            changes: 0,
+            fitted: 0.0,
+            row: Vec::new(),
+        };
+        built.fitted = built.cost();
+        Ok(built)
+    }
+
+    #[inline]
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        let winner = self.trees.improve(key, best);
+        match &self.old {
+            None => winner,
+            Some(old) => old.improve(key, winner),
+        }
+    }
+
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], (): &mut ()) {
+        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
+        for (keys, winners) in groups.iter().zip(of_groups.chunks_exact_mut(GROUP)) {
+            self.improve_group(keys, winners);
+        }
+        for (key, winner) in rest.iter().zip(of_rest) {
+            *winner = self.improve(key, *winner);
+        }
+    }
+
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        let winner = self.trees.improve_masked(key, best, mask);
+        match &self.old {
+            None => winner,
+            Some(old) => old.improve_masked(key, winner, mask),
+        }
+    }
+
+    /// Each tree is a table.
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let mut trace = LookupTrace {
+            probes: Vec::new(),
+            tables: Algorithm::tables(self),
+            winner: Winner::MISS,
+        };
+        self.trees.trace(key, &mut trace);
+        if let Some(old) = &self.old {
+            let first = trace.probes.len();
+            old.trace(key, &mut trace);
+            for probe in &mut trace.probes[first..] {
+                probe.table += self.trees.trees.len();
+            }
+        }
+        trace
+    }
+
+    fn rules(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn tables(&self) -> usize {
+        self.trees.present() + self.old.as_ref().map_or(0, Trees::present)
+    }
+
+    fn bytes(&self) -> usize {
+        self.trees.bytes() + self.old.as_ref().map_or(0, Trees::bytes) + self.ids.bytes()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let list = &self.trees.trees[self.trees.list()];
+        vec![
+            Metric::count("selected fields", self.trees.selected.len()),
+            Metric::count("nodes", self.trees.nodes.used()),
+            Metric::count("places", self.trees.places()),
+            Metric::count("rules in the list", list.rules),
+        ]
+    }
+}
+
+impl<const W: usize> Updates<W> for CutSplit<W> {
+    fn capacity(&self) -> usize {
+        MOST_RULES
+    }
+
+    fn contains(&self, id: RuleId) -> bool {
+        self.ids.get(id).is_some()
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let known = self.ids.get(id)?;
+        words.extend_from_slice(&self.row(id, &known)[1..]);
+        Some(known.priority)
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        Some(self.ids.get(id)?.action)
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        let rules = self.ids.iter();
+        rules
+            .map(|(id, known)| Winner::new(known.priority, id))
+            .collect()
+    }
+
+    fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
+        let known = Known {
+            key: rule.value().try_into().expect("a rule of this width"),
+            priority: rule.priority(),
+            action: rule.action(),
+            tree: 0,
+            side: self.side,
+        };
+        let Ok(position) = self.ids.insert(rule.id(), known) else {
+            return false;
+        };
+        self.row.clear();
+        self.row.push(rule.winner().rank());
+        self.row.extend_from_slice(rule.words());
+        let tree = self.trees.insert(&self.row);
+        self.ids.at_mut(position).tree = u8::try_from(tree).expect("at most 17 trees");
+        self.note_moved();
+        self.changes += 1;
+        true
+    }
+
+    fn remove(&mut self, id: RuleId) -> bool {
+        let Some(known) = self.ids.get(id) else {
+            return false;
+        };
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        row.extend_from_slice(self.row(id, &known));
+        let trees = match &mut self.old {
+            Some(old) if known.side != self.side => old,
+            _ => &mut self.trees,
+        };
+        trees.remove(usize::from(known.tree), &row);
+        self.row = row;
+        self.ids.remove(id);
+        self.changes += 1;
+        true
+    }
+
+    fn settle(&mut self, changes: usize) {
+        if self.old.is_some() {
+            self.install_some(changes.saturating_mul(reoptimise::STEPS));
+        }
+    }
+
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let mut memory = Memory::unlimited();
+        self.make_anew(&mut Monitor::new(progress, &mut memory))
+    }
+
+    fn reoptimise(&self) -> Option<&dyn Reoptimise> {
+        Some(self)
+    }
+
+    fn reoptimise_mut(&mut self) -> Option<&mut dyn Reoptimise> {
+        Some(self)
+    }
+}
