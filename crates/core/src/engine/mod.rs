@@ -11,6 +11,7 @@
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
 //! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //! | `hyper-split` | static | headers come one at a time; as a part of other methods |
+//! | `hyper-cuts` | static | few of the rules are wide in all fields; as a part of other methods |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
@@ -34,6 +35,7 @@ pub mod adapter;
 
 mod bit_vector;
 mod forest;
+mod hyper_cuts;
 mod hyper_split;
 mod linear;
 mod options;
@@ -64,6 +66,7 @@ pub const ENGINES: &[Engine] = &[
     bit_vector::ENGINE,
     rfc::ENGINE,
     hyper_split::ENGINE,
+    hyper_cuts::ENGINE,
     sfl::ENGINE,
 ];
 

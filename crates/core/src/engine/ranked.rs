@@ -192,9 +192,9 @@ impl RankedRules {
         self.rule(place).matches(key) && !self.is_hidden(place)
     }
 
-    /// The same for a key of `W` words, faster.
+    /// Whether a rule matches a key of `W` words, or would if it is hidden.
     #[inline(always)]
-    pub(super) fn matches_key<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
+    pub(super) fn would_match<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
         let words = self.shared.schema.rule_words();
         let words = &self.shared.words[place * words..][..words];
         let (value, rest) = words.split_first_chunk::<W>().expect("a value");
@@ -206,7 +206,6 @@ impl RankedRules {
         let ranges = self.shared.schema.range_fields();
         differing == 0
             && ranges.iter().all(|range| range.contains(key, value, high))
-            && !self.is_hidden(place)
     }
 
     /// Prefetches the rule at a place.

@@ -128,7 +128,8 @@ impl<'a> Grow<'a> {
             push(monitor.memory(), &mut self.sides, side)?;
         }
         for place in (0..=u32::MAX).take(self.rules.len()) {
-            let entry = self.grid.entry(place);
+            let mut entry = self.grid.entry(place);
+            entry.shadows = entry.open == 0;
             push(monitor.memory(), &mut self.entries, entry)?;
             monitor.work(1)?;
             if entry.open == 0 {
@@ -233,7 +234,8 @@ impl<'a> Grow<'a> {
             list.clear();
             for entries in entries.chunks(Monitor::BLOCK) {
                 for &entry in entries {
-                    if let Some(entry) = self.grid.clip(entry, cut.field, side) {
+                    if let Some(mut entry) = self.grid.clip(entry, cut.field, side) {
+                        entry.shadows |= entry.open == 0;
                         push(monitor.memory(), list, entry)?;
                         if entry.open == 0 {
                             break;

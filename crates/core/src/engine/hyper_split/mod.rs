@@ -14,7 +14,7 @@
 //!          line 1  [ 4  5 | 6  7 ]               stand in one cache line
 //!
 //! inner:   [ value 64 | child 32 | word 16 | shift 16 ]
-//! leaf:    [ 11 | pruned 1 | rules 29 | first 32 | itself 32 | 0 | 63 ]
+//! leaf:    [ 11 | 0 | rules 29 | first 32 | itself 32 | 0 | 63 ]
 //!
 //! lists:   [ place place … ] [ place … ] …       each ascending, equal ones once
 //! rules:   best first
@@ -55,8 +55,8 @@
 //! nodes than that. Where rules overlap so much that this does not suffice, lists
 //! stay long, the longer the more rules there are. Building O(d n log n) for each
 //! level of the tree, and at most 64 rules clipped for each place. Updates are not
-//! taken; `hide` takes O(log n). A key whose winner is hidden and was the last of
-//! a pruned list is compared with all worse rules, one by one.
+//! taken; `hide` takes O(log n). A key whose winner is hidden and ended its
+//! list by covering the box is compared with all worse rules, one by one.
 //!
 //! # Where we differ from the paper, and why
 //! Qi et al. split until every leaf has at most `binth` rules. Rules of firewalls
@@ -91,7 +91,6 @@ use crate::engine::tree::{Lists, MOST_RULES};
 use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
 use crate::rule::{RuleId, Winner};
-use crate::simd::prefetch;
 
 use grow::{Bounds, Grow};
 use node::{Nodes, Outline};
@@ -171,13 +170,11 @@ impl HyperSplit {
         }
         let lists = at.map(|at| self.nodes.node(at).list());
         for list in lists {
-            if let Some(place) = self.lists.of(list).first() {
-                prefetch(place);
-            }
+            self.lists.prefetch(list);
         }
         for list in lists {
-            if let Some(&place) = self.lists.of(list).first() {
-                self.rules.prefetch(place as usize);
+            if let Some(place) = self.lists.first(list) {
+                self.rules.prefetch(place);
             }
         }
         for ((key, winner), list) in keys.iter().zip(winners).zip(lists) {

@@ -27,7 +27,6 @@ pub(super) struct Node {
 }
 
 const LEAF: u64 = 3 << 62;
-const PRUNED: u64 = 1 << 61;
 const LEAF_SHIFT: u16 = 63;
 
 impl Node {
@@ -42,10 +41,9 @@ impl Node {
     /// The leaf at an index.
     #[inline]
     pub(super) fn leaf(index: u32, list: List) -> Node {
-        let pruned = if list.is_pruned { PRUNED } else { 0 };
         let list = u64::from(list.len) << 32 | u64::from(list.first);
         Node {
-            value: LEAF | pruned | list,
+            value: LEAF | list,
             child: index,
             ..Node::EMPTY
         }
@@ -58,7 +56,6 @@ impl Node {
         List {
             first: self.value as u32,
             len: (self.value >> 32) as u32 & ((1 << 29) - 1),
-            is_pruned: self.value & PRUNED != 0,
         }
     }
 
