@@ -180,6 +180,11 @@ pub mod prelude {
 /// of Network and Computer Applications, 2025.
 /// <https://doi.org/10.1016/j.jnca.2025.104112>
 ///
+/// # SBVW03
+/// S. Singh, F. Baboescu, G. Varghese, J. Wang: Packet Classification Using
+/// Multidimensional Cutting. SIGCOMM 2003.
+/// <https://doi.org/10.1145/863955.863980>
+///
 /// # RC15
 /// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
 /// Wait-Free Population Oblivious Reads. 2015.

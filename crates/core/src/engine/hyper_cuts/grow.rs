@@ -78,7 +78,6 @@ struct Child {
     weight: f64,
     /// A rule covers it, and so ends its list.
     is_closed: bool,
-    hash: u64,
     /// An earlier child with the same rules, or itself.
     same: u32,
 }
@@ -89,7 +88,6 @@ impl Child {
         end: 0,
         weight: 0.0,
         is_closed: false,
-        hash: 0,
         same: 0,
     };
 

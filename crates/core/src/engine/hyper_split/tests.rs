@@ -1,19 +1,15 @@
 //! What the shared tests cannot see: what trees look like, lists that a rule ends
 //! which is hidden later, bounds, and which bits of a key a lookup depends on.
 
-use std::sync::Arc;
-
 use super::choose::{Chooser, Cut};
 use super::*;
-use crate::classifier::{Classifier, Limits, MetricValue, NoProgress, Scratch};
-use crate::engine::EngineSpec;
+use crate::classifier::{Limits, Scratch};
 use crate::engine::tree::Grid;
 use crate::engine::tree::kit::{ANY, build, check, count, keys, range, rules, schema};
 use crate::key::KeyVec;
 use crate::monitor::unwatched;
-use crate::rule::{ActionId, FieldMatch, Priority};
+use crate::rule::FieldMatch;
 use crate::ruleset::RuleSet;
-use crate::schema::{Field, FieldId, MatchKind, Schema};
 use crate::seed::splitmix;
 
 #[test]
