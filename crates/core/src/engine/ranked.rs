@@ -73,13 +73,26 @@ impl RankedRules {
         limits: &Limits,
         monitor: &mut Monitor<'_>,
     ) -> Result<RankedRules, BuildError> {
-        let (schema, count) = (rules.schema(), rules.len());
+        let all = (0..=u32::MAX).take(rules.len());
+        Self::build_some(rules, rules.len(), all, limits, monitor)
+    }
+
+    /// The same with some of the rules only, by their `count` indices in the set.
+    pub(super) fn build_some(
+        rules: &RuleSet,
+        count: usize,
+        some: impl Iterator<Item = u32>,
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<RankedRules, BuildError> {
+        let schema = rules.schema();
         let bytes = Self::bytes_of(schema, count);
         limits.check_bytes(bytes)?;
         monitor.begin(SORTING, count)?;
         monitor.memory().keep(bytes)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
-        let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let mut order = Vec::with_capacity(count);
+        order.extend(some.take(count));
         let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
         sort_by_key(&mut order, rank, monitor)?;
         let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();

@@ -8,7 +8,7 @@ use crate::monitor::Monitor;
 
 /// The most rules by which cuts are judged: where a node has more, those at
 /// equal distances in its list stand for all.
-const SAMPLE: usize = 512;
+const SAMPLE: usize = 256;
 
 /// Copies of rules in children that count as one step of work.
 const STEP_COPIES: usize = 32;
@@ -29,6 +29,7 @@ pub(super) struct Budget {
     pub(super) bits: u32,
     /// The most children and rules in them.
     pub(super) places: usize,
+    pub(super) tune: [usize; 4],
 }
 
 /// More bits of a field: a step of a choice.
@@ -78,8 +79,8 @@ struct Outcome {
 
 impl Outcome {
     #[allow(clippy::cast_precision_loss)] // a mean
-    fn cost(&self, sample: usize) -> f64 {
-        self.rules * (self.copies as f64 / sample as f64).powf(COPIES_POWER)
+    fn cost(&self, sample: usize, power: usize) -> f64 {
+        self.rules * (self.copies as f64 / sample as f64).powf(power as f64 / 100.0)
     }
 }
 
@@ -216,12 +217,12 @@ impl Chooser {
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         let mut bits = 0;
-        let mut now = Outcome::whole(sample).cost(sample);
+        let mut now = Outcome::whole(sample).cost(sample, budget.tune[0]);
         while bits < budget.bits {
             let mut best: Option<(f64, More, f64)> = None;
             // Where no field helps when its parts are doubled once, it may when
             // they are doubled more often.
-            for more in 1..=budget.bits - bits {
+            for more in 1..=(budget.bits - bits).min(budget.tune[2] as u32) {
                 for at in 0..self.candidates.len() {
                     let used = self.candidates.iter().filter(|of| of.bits > 0).count();
                     let of = self.candidates[at];
@@ -229,14 +230,14 @@ impl Chooser {
                         continue;
                     }
                     self.candidates[at].bits += more;
-                    let outcome = self.outcome(sample, bits + more, monitor)?;
+                    let outcome = self.outcome(sample, bits + more, budget.tune[3], monitor)?;
                     self.candidates[at].bits -= more;
                     let Some(outcome) = outcome else { continue };
                     let places = (outcome.copies * step).saturating_add(1 << (bits + more));
-                    let cost = outcome.cost(sample);
+                    let cost = outcome.cost(sample, budget.tune[0]);
                     let gain = (cost / now).powf(1.0 / f64::from(more));
                     if places > budget.places
-                        || gain > GAIN
+                        || gain > budget.tune[1] as f64 / 100.0
                         || best.is_some_and(|(least, ..)| least <= gain)
                     {
                         continue;
@@ -267,9 +268,10 @@ impl Chooser {
         &mut self,
         sample: usize,
         bits: u32,
+        most: usize,
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Outcome>, BuildError> {
-        let most = sample * MOST_COPIES + MOST_COPIES;
+        let most = sample * most + most;
         self.children.clear();
         let children = 1 << bits;
         if children > self.children.capacity() {

@@ -24,8 +24,9 @@ const COPIES: usize = 64;
 /// Copies that count as one step of work.
 const STEP_COPIES: usize = 16;
 
-/// Nodes of at most so many rules lose those that better ones cover.
-const COMPARED: usize = 96;
+/// Each rule of a node is compared with so many of its best rules: one of them may
+/// cover it.
+const COMPARED: usize = 32;
 
 /// Children of a node may have so many times the places that are left before equal
 /// ones are merged.
@@ -38,6 +39,7 @@ pub(in crate::engine) struct Bounds {
     pub(in crate::engine) binth: usize,
     /// A node of n rules has at most this many times the square root of n children.
     pub(in crate::engine) spfac: usize,
+    tune: [usize; 4],
     /// Nodes, and places that the lists of all leaves have, together.
     pub(in crate::engine) places: usize,
 }
@@ -48,6 +50,7 @@ impl Bounds {
         Bounds {
             binth: option("binth"),
             spfac: option("spfac"),
+            tune: [option("power"), option("gain"), option("jump"), option("copies")],
             places: rules.saturating_mul(option("places")).min(MOST_PLACES),
         }
     }
@@ -269,28 +272,29 @@ impl<'a> Grow<'a> {
         Ok(())
     }
 
-    /// Drops from a short list the rules that a better one covers within the box.
+    /// Drops the rules that one of the best covers within the box.
     fn leave_covered_out(
         &mut self,
         task: &Task,
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
-        let entries = &mut self.entries[task.entries..];
-        if !(2..=COMPARED).contains(&entries.len()) {
-            return Ok(());
-        }
-        monitor.work(1 + entries.len() * entries.len() / (8 * STEP_COPIES))?;
         let sides = &self.sides[self.sides.len() - self.fields.len()..];
-        let mut kept = 1;
-        for at in 1..entries.len() {
+        let entries = &mut self.entries[task.entries..];
+        let mut kept = 0;
+        for at in 0..entries.len() {
             let entry = entries[at];
+            let best = kept.min(COMPARED);
             let covers = |better: &&mut Entry| covers(&self.grid, sides, better, &entry);
-            match entries[..kept].iter_mut().find(covers) {
+            match entries[..best].iter_mut().find(covers) {
                 Some(better) => better.shadows = true,
                 None => {
                     entries[kept] = entry;
                     kept += 1;
                 }
+            }
+            if at % Monitor::BLOCK == 0 {
+                let rules = (entries.len() - at).min(Monitor::BLOCK);
+                monitor.work(1 + rules * best / (4 * STEP_COPIES))?;
             }
         }
         self.entries.truncate(task.entries + kept);
@@ -311,6 +315,7 @@ impl<'a> Grow<'a> {
         let budget = Budget {
             bits: most.max(2).ilog2().min(MOST_BITS),
             places,
+            tune: self.bounds.tune,
         };
         let steps = (self.chooser).choose(&self.grid, entries, sides, budget, monitor)?;
         self.steps.clear();

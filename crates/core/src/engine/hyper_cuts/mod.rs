@@ -113,7 +113,7 @@ use crate::rule::{RuleId, Winner};
 use crate::simd::prefetch;
 
 use grow::{Bounds, Grow};
-use node::{Node, Nodes};
+use node::Nodes;
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -134,6 +134,10 @@ pub(super) const ENGINE: Engine = Engine {
             4,
             "a node of n rules has at most this many times the square root of n children",
         ),
+        EngineOption::whole("power", (0, 200), 25, "x"),
+        EngineOption::whole("gain", (0, 100), 95, "x"),
+        EngineOption::whole("jump", (1, 12), 4, "x"),
+        EngineOption::whole("copies", (1, 100), 8, "x"),
         EngineOption::whole(
             "places",
             (1, 1 << 16),
@@ -189,19 +193,22 @@ impl HyperCuts {
     fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
         let (nodes, lists) = (&self.tree.nodes, &self.tree.lists);
         let mut at = [0_u32; GROUP];
-        loop {
-            let mut moved = false;
-            for (at, key) in at.iter_mut().zip(keys) {
-                let node = nodes.node(*at);
-                if !node.is_leaf() {
-                    *at = node.next(key);
-                    prefetch(nodes.node(*at));
-                    moved = true;
-                }
+        // Lanes that are not at a leaf yet, as far as is known.
+        let mut lanes: [usize; GROUP] = std::array::from_fn(|lane| lane);
+        let mut active = GROUP;
+        while active > 0 {
+            let mut kept = 0;
+            for turn in 0..active {
+                let lane = lanes[turn];
+                let node = nodes.node(at[lane]);
+                let (is_inner, next) = (!node.is_leaf(), node.next(&keys[lane]));
+                // A choice without a branch: where a key's leaf is, is no pattern.
+                at[lane] = if is_inner { next } else { at[lane] };
+                prefetch(nodes.node(at[lane]));
+                lanes[kept] = lane;
+                kept += usize::from(is_inner);
             }
-            if !moved {
-                break;
-            }
+            active = kept;
         }
         let found = at.map(|at| nodes.node(at).list());
         for list in found {
@@ -307,7 +314,7 @@ impl<const W: usize> Algorithm<W> for HyperCuts {
     fn metrics(&self) -> Vec<Metric> {
         let (tree, outline) = (&self.tree, &self.tree.outline);
         vec![
-            Metric::count("nodes", tree.nodes.nodes.len()),
+            Metric::count("nodes", tree.nodes.len()),
             Metric::count("leaves", outline.leaves),
             Metric::count("places", outline.places),
             Metric::count("places stored", tree.lists.places()),
@@ -327,6 +334,6 @@ impl<const W: usize> Algorithm<W> for HyperCuts {
 
 impl Tree {
     fn bytes(&self) -> usize {
-        crate::memory::bytes_of::<Node>(self.nodes.nodes.capacity()) + self.lists.bytes()
+        self.nodes.bytes() + self.lists.bytes()
     }
 }

@@ -1,6 +1,7 @@
 //! The nodes of a tree, and the parts into which they cut a box.
 
 use crate::engine::tree::List;
+use crate::memory::bytes_of;
 use crate::schema::{FieldId, Placement, Schema};
 
 /// The most fields that a node cuts.
@@ -167,6 +168,18 @@ pub(super) struct Nodes {
 }
 
 impl Nodes {
+    pub(super) fn bytes_of(nodes: usize) -> usize {
+        bytes_of::<Node>(nodes)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of::<Node>(self.nodes.capacity())
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
     #[inline(always)]
     pub(super) fn node(&self, index: u32) -> &Node {
         &self.nodes[index as usize]

@@ -87,13 +87,13 @@ use std::sync::Arc;
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::ranked::RankedRules;
-use crate::engine::tree::{Lists, MOST_RULES};
+use crate::engine::tree::{Lists, MOST_RULES, Outline};
 use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
 use crate::rule::{RuleId, Winner};
 
 use grow::{Bounds, Grow};
-use node::{Nodes, Outline};
+use node::Nodes;
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {

@@ -165,36 +165,3 @@ impl Nodes {
         }
     }
 }
-
-/// What a tree looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outline {
-    pub(super) leaves: usize,
-    /// Places of all leaves, shared lists counted for each.
-    pub(super) places: usize,
-    /// The most nodes above a leaf.
-    pub(super) depth: usize,
-    /// The most places of a leaf.
-    pub(super) longest: usize,
-}
-
-impl Nodes {
-    /// Visits all nodes.
-    pub(super) fn outline(&self) -> Outline {
-        let mut outline = Outline::default();
-        let mut left = vec![(0, 0)];
-        while let Some((index, depth)) = left.pop() {
-            let node = self.node(index);
-            if node.child != index {
-                left.extend([(node.child, depth + 1), (node.child + 1, depth + 1)]);
-                continue;
-            }
-            let list = node.list();
-            outline.leaves += 1;
-            outline.places += list.len as usize;
-            outline.depth = outline.depth.max(depth);
-            outline.longest = outline.longest.max(list.len as usize);
-        }
-        outline
-    }
-}

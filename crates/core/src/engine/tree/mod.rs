@@ -11,14 +11,17 @@
 //!   that building compares 32 bits, whatever the width of a field.
 //! - [`Lists`] has the lists of all leaves. Equal ones are stored once.
 //! - [`List`] is one of them, and how it is searched.
+//! - [`PerRule`] is what a tree would have, extrapolated from a sample.
 
 mod grid;
 #[cfg(test)]
 pub(super) mod kit;
 mod list;
+mod predict;
 
 pub(super) use grid::{Entry, Grid, Side, Span};
 pub(super) use list::{List, Lists, Sharing};
+pub(super) use predict::{PerRule, Prediction, indices};
 
 use crate::error::BuildError;
 use crate::memory::Memory;
