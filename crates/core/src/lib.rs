@@ -185,6 +185,10 @@ pub mod prelude {
 /// Multidimensional Cutting. SIGCOMM 2003.
 /// <https://doi.org/10.1145/863955.863980>
 ///
+/// # HXSM14
+/// P. He, G. Xie, K. Salamatian, L. Mathy: Meta-Algorithms for Software-Based Packet
+/// Classification. ICNP 2014.
+///
 /// # RC15
 /// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
 /// Wait-Free Population Oblivious Reads. 2015.

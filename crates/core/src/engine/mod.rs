@@ -12,6 +12,7 @@
 //! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //! | `hyper-split` | static | headers come one at a time; as a part of other methods |
 //! | `hyper-cuts` | static | few of the rules are wide in all fields; as a part of other methods |
+//! | `smart-split` | static | a decision tree is wanted and which kind is fastest is not known |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
@@ -43,6 +44,7 @@ mod range_tree;
 mod ranked;
 mod rfc;
 mod sfl;
+mod smart_split;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -67,6 +69,7 @@ pub const ENGINES: &[Engine] = &[
     rfc::ENGINE,
     hyper_split::ENGINE,
     hyper_cuts::ENGINE,
+    smart_split::ENGINE,
     sfl::ENGINE,
 ];
 

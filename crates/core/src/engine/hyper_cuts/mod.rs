@@ -107,11 +107,14 @@ use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{Lists, MOST_RULES, Outline};
-use crate::engine::{Engine, EngineOption, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::monitor::Monitor;
 use crate::rule::{RuleId, Winner};
 use crate::simd::prefetch;
 
+pub(super) use estimate::predict;
 use grow::{Bounds, Grow};
 use node::Nodes;
 
@@ -175,7 +178,7 @@ impl Family for AnyWidth {
 
 /// Rules at the leaves of a tree. Duplicates share the tree.
 #[derive(Clone)]
-struct HyperCuts {
+pub(super) struct HyperCuts {
     rules: RankedRules,
     tree: Arc<Tree>,
 }
@@ -188,6 +191,38 @@ struct Tree {
 }
 
 impl HyperCuts {
+    /// Builds a tree over rules, to the options of a specification.
+    pub(super) fn over(
+        spec: &EngineSpec,
+        rules: RankedRules,
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<HyperCuts, BuildError> {
+        let bounds = Bounds::new(spec, rules.len());
+        let grown = Grow::tree(&rules, limits, bounds, monitor)?;
+        let tree = Tree {
+            nodes: grown.nodes,
+            lists: grown.lists,
+            outline: grown.outline,
+        };
+        Ok(HyperCuts {
+            rules,
+            tree: Arc::new(tree),
+        })
+    }
+
+    pub(super) fn ranked(&self) -> &RankedRules {
+        &self.rules
+    }
+
+    pub(super) fn ranked_mut(&mut self) -> &mut RankedRules {
+        &mut self.rules
+    }
+
+    pub(super) fn outline(&self) -> &Outline {
+        &self.tree.outline
+    }
+
     /// Looks a whole group up.
     #[inline]
     fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
@@ -229,21 +264,11 @@ impl<const W: usize> Algorithm<W> for HyperCuts {
     type Buffers = ();
 
     fn build(request: &mut BuildRequest<'_>) -> Result<HyperCuts, BuildError> {
-        let (rules, limits) = (request.rules, request.limits);
+        let (spec, rules, limits) = (request.spec, request.rules, request.limits);
         check_rules(rules.len())?;
-        let bounds = Bounds::new(request.spec, rules.len());
         let mut monitor = request.monitor();
         let rules = RankedRules::build(rules, limits, &mut monitor)?;
-        let grown = Grow::tree(&rules, limits, bounds, &mut monitor)?;
-        let tree = Tree {
-            nodes: grown.nodes,
-            lists: grown.lists,
-            outline: grown.outline,
-        };
-        Ok(HyperCuts {
-            rules,
-            tree: Arc::new(tree),
-        })
+        HyperCuts::over(spec, rules, limits, &mut monitor)
     }
 
     #[inline]

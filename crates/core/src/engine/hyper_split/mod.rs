@@ -88,10 +88,13 @@ use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{Lists, MOST_RULES, Outline};
-use crate::engine::{Engine, EngineOption, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::monitor::Monitor;
 use crate::rule::{RuleId, Winner};
 
+pub(super) use estimate::predict;
 use grow::{Bounds, Grow};
 use node::Nodes;
 
@@ -145,7 +148,7 @@ impl Family for AnyWidth {
 
 /// Rules at the leaves of a binary tree. Duplicates share the tree.
 #[derive(Clone)]
-struct HyperSplit {
+pub(super) struct HyperSplit {
     rules: RankedRules,
     nodes: Arc<Nodes>,
     outline: Outline,
@@ -153,6 +156,35 @@ struct HyperSplit {
 }
 
 impl HyperSplit {
+    /// Builds a tree over rules, to the options of a specification.
+    pub(super) fn over(
+        spec: &EngineSpec,
+        rules: RankedRules,
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<HyperSplit, BuildError> {
+        let bounds = Bounds::new(spec, rules.len());
+        let grown = Grow::tree(&rules, limits, bounds, monitor)?;
+        Ok(HyperSplit {
+            rules,
+            nodes: Arc::new(grown.nodes),
+            outline: grown.outline,
+            lists: Arc::new(grown.lists),
+        })
+    }
+
+    pub(super) fn ranked(&self) -> &RankedRules {
+        &self.rules
+    }
+
+    pub(super) fn ranked_mut(&mut self) -> &mut RankedRules {
+        &mut self.rules
+    }
+
+    pub(super) fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
     /// Looks a whole group up.
     #[inline]
     fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
@@ -187,18 +219,11 @@ impl<const W: usize> Algorithm<W> for HyperSplit {
     type Buffers = ();
 
     fn build(request: &mut BuildRequest<'_>) -> Result<HyperSplit, BuildError> {
-        let (rules, limits) = (request.rules, request.limits);
+        let (spec, rules, limits) = (request.spec, request.rules, request.limits);
         check_rules(rules.len())?;
-        let bounds = Bounds::new(request.spec, rules.len());
         let mut monitor = request.monitor();
         let rules = RankedRules::build(rules, limits, &mut monitor)?;
-        let grown = Grow::tree(&rules, limits, bounds, &mut monitor)?;
-        Ok(HyperSplit {
-            rules,
-            nodes: Arc::new(grown.nodes),
-            outline: grown.outline,
-            lists: Arc::new(grown.lists),
-        })
+        HyperSplit::over(spec, rules, limits, &mut monitor)
     }
 
     #[inline]
