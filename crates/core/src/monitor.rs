@@ -110,7 +110,11 @@ impl<'a> Monitor<'a> {
         let mut monitor = Monitor {
             progress: &mut *self.progress,
             memory: &mut memory,
-            ..*self
+            stage: self.stage,
+            done: self.done,
+            total: self.total,
+            steps: self.steps,
+            may_stop: self.may_stop,
         };
         let done = work(&mut monitor);
         self.memory.add_aside(&memory);

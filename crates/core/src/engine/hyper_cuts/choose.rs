@@ -14,7 +14,10 @@ const SAMPLE: usize = 256;
 const STEP_COPIES: usize = 32;
 
 /// Cuts are judged while the sample has at most so many copies for each rule.
-const MOST_COPIES: usize = 32;
+const MOST_COPIES: usize = 8;
+
+/// The most times that the parts of a field are doubled at once.
+const MOST_AT_ONCE: u32 = 4;
 
 /// Doubling the parts of a field must make the cost at most this much.
 const GAIN: f64 = 0.95;
@@ -29,7 +32,6 @@ pub(super) struct Budget {
     pub(super) bits: u32,
     /// The most children and rules in them.
     pub(super) places: usize,
-    pub(super) tune: [usize; 4],
 }
 
 /// More bits of a field: a step of a choice.
@@ -79,8 +81,8 @@ struct Outcome {
 
 impl Outcome {
     #[allow(clippy::cast_precision_loss)] // a mean
-    fn cost(&self, sample: usize, power: usize) -> f64 {
-        self.rules * (self.copies as f64 / sample as f64).powf(power as f64 / 100.0)
+    fn cost(&self, sample: usize) -> f64 {
+        self.rules * (self.copies as f64 / sample as f64).powf(COPIES_POWER)
     }
 }
 
@@ -217,12 +219,12 @@ impl Chooser {
         monitor: &mut Monitor<'_>,
     ) -> Result<(), BuildError> {
         let mut bits = 0;
-        let mut now = Outcome::whole(sample).cost(sample, budget.tune[0]);
+        let mut now = Outcome::whole(sample).cost(sample);
         while bits < budget.bits {
             let mut best: Option<(f64, More, f64)> = None;
             // Where no field helps when its parts are doubled once, it may when
             // they are doubled more often.
-            for more in 1..=(budget.bits - bits).min(budget.tune[2] as u32) {
+            for more in 1..=(budget.bits - bits).min(MOST_AT_ONCE) {
                 for at in 0..self.candidates.len() {
                     let used = self.candidates.iter().filter(|of| of.bits > 0).count();
                     let of = self.candidates[at];
@@ -230,14 +232,14 @@ impl Chooser {
                         continue;
                     }
                     self.candidates[at].bits += more;
-                    let outcome = self.outcome(sample, bits + more, budget.tune[3], monitor)?;
+                    let outcome = self.outcome(sample, bits + more, monitor)?;
                     self.candidates[at].bits -= more;
                     let Some(outcome) = outcome else { continue };
                     let places = (outcome.copies * step).saturating_add(1 << (bits + more));
-                    let cost = outcome.cost(sample, budget.tune[0]);
+                    let cost = outcome.cost(sample);
                     let gain = (cost / now).powf(1.0 / f64::from(more));
                     if places > budget.places
-                        || gain > budget.tune[1] as f64 / 100.0
+                        || gain > GAIN
                         || best.is_some_and(|(least, ..)| least <= gain)
                     {
                         continue;
@@ -268,10 +270,9 @@ impl Chooser {
         &mut self,
         sample: usize,
         bits: u32,
-        most: usize,
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Outcome>, BuildError> {
-        let most = sample * most + most;
+        let most = sample * MOST_COPIES + MOST_COPIES;
         self.children.clear();
         let children = 1 << bits;
         if children > self.children.capacity() {

@@ -39,7 +39,6 @@ pub(in crate::engine) struct Bounds {
     pub(in crate::engine) binth: usize,
     /// A node of n rules has at most this many times the square root of n children.
     pub(in crate::engine) spfac: usize,
-    tune: [usize; 4],
     /// Nodes, and places that the lists of all leaves have, together.
     pub(in crate::engine) places: usize,
 }
@@ -50,7 +49,6 @@ impl Bounds {
         Bounds {
             binth: option("binth"),
             spfac: option("spfac"),
-            tune: [option("power"), option("gain"), option("jump"), option("copies")],
             places: rules.saturating_mul(option("places")).min(MOST_PLACES),
         }
     }
@@ -315,7 +313,6 @@ impl<'a> Grow<'a> {
         let budget = Budget {
             bits: most.max(2).ilog2().min(MOST_BITS),
             places,
-            tune: self.bounds.tune,
         };
         let steps = (self.chooser).choose(&self.grid, entries, sides, budget, monitor)?;
         self.steps.clear();

@@ -29,7 +29,7 @@
 //! ```text
 //! node(rules, box, places):
 //!     make the box as small as the rules allow                 region compaction
-//!     drop rules that a better one covers in the box           rule overlap
+//!     drop rules that one of the best 32 covers in the box           rule overlap
 //!     stop if rules are at most `binth`
 //!     fields = those with at least as many different intervals of rules as the mean
 //!     while children are at most `spfac` × √rules, and the cost gets less:
@@ -42,7 +42,7 @@
 //! random rule is, in the mean, times the fourth root of how often a rule is in
 //! children. Where doubling helps in no field, doubling several times at once may.
 //! If the paper's fields do not help, all others are tried. Where a node has more
-//! than 512 rules, as many of them at equal distances stand for all.
+//! than 256 rules, as many of them at equal distances stand for all.
 //!
 //! A header of a box that was cut away by compaction matches no rule of the node.
 //! So nodes do not test for it: wherever it goes from there, no rule of the list
@@ -64,7 +64,7 @@
 //! `places` × n together, 32 × n by default. Where rules overlap so much that this
 //! does not suffice, lists stay long, the longer the more rules there are.
 //! Building makes at most 64 copies of rules for each place, and for each node
-//! tries some tens of cuts over at most 512 rules. Updates are not taken; `hide`
+//! tries some tens of cuts over at most 256 rules. Updates are not taken; `hide`
 //! takes O(log n). A key that matches a hidden rule for which worse ones were left
 //! out of the list is compared with all worse rules, one by one.
 //!
@@ -134,13 +134,9 @@ pub(super) const ENGINE: Engine = Engine {
         EngineOption::whole(
             "spfac",
             (1, 64),
-            4,
+            2,
             "a node of n rules has at most this many times the square root of n children",
         ),
-        EngineOption::whole("power", (0, 200), 25, "x"),
-        EngineOption::whole("gain", (0, 100), 95, "x"),
-        EngineOption::whole("jump", (1, 12), 4, "x"),
-        EngineOption::whole("copies", (1, 100), 8, "x"),
         EngineOption::whole(
             "places",
             (1, 1 << 16),

@@ -54,7 +54,6 @@ fn cuts_of(rules: &RuleSet, bits: u32) -> Vec<Cut> {
         let budget = Budget {
             bits,
             places: 100_000,
-            tune: [25, 95, 4, 8],
         };
         let mut chooser = Chooser::default();
         let mut found = Vec::new();

@@ -100,8 +100,8 @@ pub(super) const ENGINE: Engine = Engine {
             8,
             "nodes of at most this many rules are not cut",
         ),
-        EngineOption::whole("spfac", (1, 64), 4, "as for `hyper-cuts`"),
-        EngineOption::whole("places", (1, 1 << 16), 64, "as for `hyper-split` and `hyper-cuts`"),
+        EngineOption::whole("spfac", (1, 64), 2, "as for `hyper-cuts`"),
+        EngineOption::whole("places", (1, 1 << 16), 32, "as for `hyper-split` and `hyper-cuts`"),
     ],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
@@ -279,6 +279,7 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
     }
 
     fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], left: &mut Left<W>) {
+        left.make_room(keys.len());
         for (tree, of_tree) in self.trees.iter().zip(&self.best) {
             if winners.iter().all(|winner| of_tree.beats(*winner)) {
                 of_tree!(tree, tree => tree.improve_batch(keys, winners, &mut ()));
@@ -373,11 +374,23 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
 }
 
 impl<const W: usize> Left<W> {
-    /// The headers whose winner is worse than a rule.
-    fn fill(&mut self, keys: &[[u64; W]], winners: &[Winner], best: Winner) {
+    /// Makes room for a batch, so that later ones of its size allocate nothing.
+    fn make_room(&mut self, headers: usize) {
+        self.clear();
+        self.keys.reserve(headers);
+        self.winners.reserve(headers);
+        self.at.reserve(headers);
+    }
+
+    fn clear(&mut self) {
         self.keys.clear();
         self.winners.clear();
         self.at.clear();
+    }
+
+    /// The headers whose winner is worse than a rule.
+    fn fill(&mut self, keys: &[[u64; W]], winners: &[Winner], best: Winner) {
+        self.clear();
         for (at, (key, winner)) in keys.iter().zip(winners).enumerate() {
             if best.beats(*winner) {
                 self.keys.push(*key);
