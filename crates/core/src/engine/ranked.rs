@@ -217,8 +217,7 @@ impl RankedRules {
             differing |= (key[word] ^ value[word]) & mask[word];
         }
         let ranges = self.shared.schema.range_fields();
-        differing == 0
-            && ranges.iter().all(|range| range.contains(key, value, high))
+        differing == 0 && ranges.iter().all(|range| range.contains(key, value, high))
     }
 
     /// Prefetches the rule at a place.

@@ -1,6 +1,6 @@
 //! How a node is cut: which fields, and into how many parts each.
 
-use super::node::{Cut, MOST_BITS, MOST_FIELDS, Field};
+use super::node::{Cut, Field, MOST_BITS, MOST_FIELDS};
 use crate::engine::tree::{Entry, Grid, Side, push};
 use crate::error::BuildError;
 use crate::memory::bytes_of;

@@ -83,8 +83,7 @@ pub(in crate::engine) fn predict(
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     check_rules(shape.rules())?;
     let (sample, count) = (shape.sample(), shape.rules());
-    let predict = |monitor: &mut Monitor<'_>| {
-        predict(spec, sample, &indices(shape), count, monitor)
-    };
+    let predict =
+        |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
     Ok(unwatched(predict).estimate())
 }

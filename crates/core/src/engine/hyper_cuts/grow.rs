@@ -492,11 +492,19 @@ impl<'a> Grow<'a> {
                 continue;
             }
             if child.same as usize != at {
-                push(monitor.memory(), &mut self.same, [number, first + child.same])?;
+                push(
+                    monitor.memory(),
+                    &mut self.same,
+                    [number, first + child.same],
+                )?;
                 continue;
             }
             let begin = self.entries.len();
-            extend(monitor.memory(), &mut self.entries, &self.copied[child.first..child.end])?;
+            extend(
+                monitor.memory(),
+                &mut self.entries,
+                &self.copied[child.first..child.end],
+            )?;
             for &side in &whole {
                 push(monitor.memory(), &mut self.sides, side)?;
             }
@@ -622,7 +630,11 @@ struct Placing<'a> {
 
 impl Placing<'_> {
     #[inline(always)]
-    fn of(&self, entry: &Entry, mut show: impl FnMut(usize, &[Parts; MOST_FIELDS], &[u32; MOST_FIELDS])) {
+    fn of(
+        &self,
+        entry: &Entry,
+        mut show: impl FnMut(usize, &[Parts; MOST_FIELDS], &[u32; MOST_FIELDS]),
+    ) {
         let mut parts = [Parts::ONE; MOST_FIELDS];
         let mut bits = [0; MOST_FIELDS];
         let mut ranges = [[0, 0]; MOST_FIELDS];

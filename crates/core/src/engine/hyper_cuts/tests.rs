@@ -48,9 +48,15 @@ fn cuts_of(rules: &RuleSet, bits: u32) -> Vec<Cut> {
         let ranked = RankedRules::build(rules, &Limits::default(), monitor)?;
         let grid = Grid::new(&ranked, monitor)?;
         let entries: Vec<_> = (0..).take(rules.len()).map(|at| grid.entry(at)).collect();
-        let most = rules.schema().fields().iter().map(|field| field.max_value());
+        let most = rules
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| field.max_value());
         let sides = most.enumerate();
-        let sides: Vec<_> = sides.map(|(field, most)| Side::around(&grid, field, 0, most)).collect();
+        let sides: Vec<_> = sides
+            .map(|(field, most)| Side::around(&grid, field, 0, most))
+            .collect();
         let budget = Budget {
             bits,
             places: 100_000,
@@ -210,7 +216,8 @@ fn places_are_bounded_and_lists_stay_long() {
 #[test]
 fn equal_children_are_made_once() {
     let schema = schema(&[16, 16]);
-    let wide = (0..4).map(|number| vec![range(5, 60_000), range(5000 * number, 5000 * number + 99)]);
+    let wide =
+        (0..4).map(|number| vec![range(5, 60_000), range(5000 * number, 5000 * number + 99)]);
     let small = (0..40).map(|number| vec![range(100 * number, 100 * number + 7), ANY]);
     let rules = rules(&schema, small.chain(wide));
     let built = build("hyper-cuts:binth=4", &rules);

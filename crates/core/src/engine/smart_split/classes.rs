@@ -82,7 +82,12 @@ impl Classes {
             counts[self.class(&rules.rule(at as usize))] += 1;
         }
         let mut ways: Vec<Vec<Subset>> = Vec::new();
-        for parts in [&[15][..], &[0b0101, 0b1010], &[0b0011, 0b1100], &[1, 2, 4, 8]] {
+        for parts in [
+            &[15][..],
+            &[0b0101, 0b1010],
+            &[0b0011, 0b1100],
+            &[1, 2, 4, 8],
+        ] {
             let mut way = Vec::new();
             let mut rest = Subset::NONE;
             for &part in parts {

@@ -101,7 +101,12 @@ pub(super) const ENGINE: Engine = Engine {
             "nodes of at most this many rules are not cut",
         ),
         EngineOption::whole("spfac", (1, 64), 2, "as for `hyper-cuts`"),
-        EngineOption::whole("places", (1, 1 << 16), 32, "as for `hyper-split` and `hyper-cuts`"),
+        EngineOption::whole(
+            "places",
+            (1, 1 << 16),
+            32,
+            "as for `hyper-split` and `hyper-cuts`",
+        ),
     ],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,

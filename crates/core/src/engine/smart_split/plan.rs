@@ -113,8 +113,7 @@ impl Plan {
             if plan.trees.len() == 1 {
                 one_tree_ns = plan.predicted.lookup_ns;
             }
-            let is_faster =
-                |best: &Plan| plan.predicted.lookup_ns < best.predicted.lookup_ns;
+            let is_faster = |best: &Plan| plan.predicted.lookup_ns < best.predicted.lookup_ns;
             if best.as_ref().is_none_or(is_faster) {
                 best = Some(plan);
             }

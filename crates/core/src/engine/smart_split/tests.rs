@@ -73,7 +73,10 @@ fn what_was_predicted_is_reported() {
     };
     #[allow(clippy::cast_precision_loss)] // a ratio
     let (bytes, found) = (bytes as f64, stats.bytes() as f64);
-    assert!(bytes < 3.0 * found && found < 3.0 * bytes, "{bytes} for {found}");
+    assert!(
+        bytes < 3.0 * found && found < 3.0 * bytes,
+        "{bytes} for {found}"
+    );
 }
 
 /// Rules of all trees are hidden, and those behind them found.
@@ -139,7 +142,11 @@ fn any_schema_is_parted() {
         let (value, mask) = (random() & 0xf_ffff, random() & 0xf_ffff);
         let low = random() % 60_000;
         let value = value & mask;
-        vec![wide, FieldMatch::Ternary { value, mask }, range(low, low + 500)]
+        vec![
+            wide,
+            FieldMatch::Ternary { value, mask },
+            range(low, low + 500),
+        ]
     });
     let rules = rules(&schema, matches.collect::<Vec<_>>());
     for text in ["smart-split", "smart-split:trees=several"] {

@@ -61,7 +61,8 @@ impl Side {
     pub(in crate::engine) fn around(grid: &Grid, field: usize, low: u128, high: u128) -> Side {
         let free = u128::BITS - (low ^ high).leading_zeros();
         let base = low & !ones(free);
-        let at = |value: u128| interval(grid.starts[field].partition_point(|&start| start <= value));
+        let at =
+            |value: u128| interval(grid.starts[field].partition_point(|&start| start <= value));
         Side {
             base,
             free,

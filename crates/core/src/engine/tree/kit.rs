@@ -24,7 +24,10 @@ pub(in crate::engine) fn schema(widths: &[u32]) -> Arc<Schema> {
 }
 
 /// Rules of falling priority.
-pub(in crate::engine) fn rules(schema: &Arc<Schema>, matches: impl IntoIterator<Item = Vec<FieldMatch>>) -> RuleSet {
+pub(in crate::engine) fn rules(
+    schema: &Arc<Schema>,
+    matches: impl IntoIterator<Item = Vec<FieldMatch>>,
+) -> RuleSet {
     let mut rules = RuleSet::new(schema);
     for (number, matches) in matches.into_iter().enumerate() {
         let priority = Priority(1_000_000 - u32::try_from(number).unwrap());
