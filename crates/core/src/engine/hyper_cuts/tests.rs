@@ -212,17 +212,26 @@ fn places_are_bounded_and_lists_stay_long() {
     assert!(before < 50, "{before} rules");
 }
 
-/// Rules that span many parts of a field in which others are small.
+/// Rules that span many parts of a field, where others are small: of eight parts
+/// three have no small ones, and so the same rules.
 #[test]
 fn equal_children_are_made_once() {
     let schema = schema(&[16, 16]);
-    let wide =
-        (0..4).map(|number| vec![range(5, 60_000), range(5000 * number, 5000 * number + 99)]);
-    let small = (0..40).map(|number| vec![range(100 * number, 100 * number + 7), ANY]);
+    let small = (0..40).map(|number| {
+        let low = match number {
+            0..20 => 800 * number,
+            _ => 48_000 + 800 * (number - 20),
+        };
+        vec![range(low, low + 7), ANY]
+    });
+    let wide = (0..4).map(|number| {
+        let low = 5000 * number;
+        vec![range(5, 60_000), range(low, low + 99)]
+    });
     let rules = rules(&schema, small.chain(wide));
-    let built = build("hyper-cuts:binth=4", &rules);
-    let [nodes, leaves] = ["nodes", "leaves"].map(|name| count(built.as_ref(), name));
-    assert!(leaves < nodes, "{leaves} leaves, {nodes} nodes");
+    let built = build("hyper-cuts:binth=16", &rules);
+    let found = ["nodes", "leaves", "depth"].map(|name| count(built.as_ref(), name));
+    assert_eq!(found, [9, 6, 1]);
     check(built.as_ref(), &keys(&rules), &rules);
 }
 
