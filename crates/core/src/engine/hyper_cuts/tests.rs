@@ -11,6 +11,7 @@ use crate::key::KeyVec;
 use crate::monitor::unwatched;
 use crate::rule::FieldMatch;
 use crate::ruleset::RuleSet;
+use crate::schema::Field;
 use crate::seed::splitmix;
 
 /// Hosts that share all but six bits: the bits above are not read, and those
@@ -48,11 +49,7 @@ fn cuts_of(rules: &RuleSet, bits: u32) -> Vec<Cut> {
         let ranked = RankedRules::build(rules, &Limits::default(), monitor)?;
         let grid = Grid::new(&ranked, monitor)?;
         let entries: Vec<_> = (0..).take(rules.len()).map(|at| grid.entry(at)).collect();
-        let most = rules
-            .schema()
-            .fields()
-            .iter()
-            .map(|field| field.max_value());
+        let most = rules.schema().fields().iter().map(Field::max_value);
         let sides = most.enumerate();
         let sides: Vec<_> = sides
             .map(|(field, most)| Side::around(&grid, field, 0, most))
