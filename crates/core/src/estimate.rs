@@ -381,17 +381,19 @@ impl Shape {
         &self.sample
     }
 
-    /// At most so many rules of the sample, at equal distances.
-    pub(crate) fn some_of_sample(&self, count: usize) -> RuleSet {
-        some_of(&self.sample, count)
-    }
-
     /// How many groups of sixteen consecutive ids, the first of which is a
     /// multiple of sixteen, have any rule.
     #[must_use]
     pub fn id_groups(&self) -> usize {
         self.id_groups
     }
+}
+
+/// The indices of the rules that are the [sample](Shape::sample) of so many.
+pub(crate) fn sample_of(rules: usize) -> impl Iterator<Item = u32> {
+    let count = rules.min(SAMPLE);
+    let indices = (0..count).map(move |number| number * rules / count);
+    indices.map(|index| u32::try_from(index).expect("at most 2^32 rules"))
 }
 
 /// At most so many of some rules, at equal distances.
@@ -687,7 +689,7 @@ mod tests {
         let shape = Shape::of(&rules);
         let ids = |rules: &RuleSet| -> Vec<RuleId> { rules.iter().map(|rule| rule.id()).collect() };
         assert_eq!(ids(shape.sample()), ids(&rules));
-        let some = shape.with_rules(1000).some_of_sample(4);
+        let some = some_of(shape.with_rules(1000).sample(), 4);
         assert_eq!(ids(&some), [0, 15, 30, 45].map(RuleId::from_index));
         let schema = rules.schema();
         let mut many = RuleSet::new(schema);
@@ -700,6 +702,10 @@ mod tests {
         let last = sample.rule(SAMPLE - 1).id().index();
         assert_eq!(sample.len(), SAMPLE);
         assert!((9_990..10_000).contains(&last), "{last}");
+        let indices: Vec<RuleId> = sample_of(many.len())
+            .map(|index| many.rule(index as usize).id())
+            .collect();
+        assert_eq!(indices, ids(&sample));
         let given = shape.with_sample(&many);
         assert_eq!(ids(given.sample()), ids(&sample));
     }

@@ -185,6 +185,15 @@ pub mod prelude {
 /// Splitting for Scalable Packet Classification. INFOCOM 2018.
 /// <https://doi.org/10.1109/INFOCOM.2018.8485947>
 ///
+/// # SBVW03
+/// S. Singh, F. Baboescu, G. Varghese, J. Wang: Packet Classification Using
+/// Multidimensional Cutting. SIGCOMM 2003.
+/// <https://doi.org/10.1145/863955.863980>
+///
+/// # HXSM14
+/// P. He, G. Xie, K. Salamatian, L. Mathy: Meta-Algorithms for Software-Based Packet
+/// Classification. ICNP 2014.
+///
 /// # RC15
 /// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
 /// Wait-Free Population Oblivious Reads. 2015.

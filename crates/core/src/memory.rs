@@ -189,6 +189,21 @@ impl Memory {
         Ok(())
     }
 
+    /// A counter for memory of which nothing is kept, under the same limit on what
+    /// there is at once.
+    pub(crate) fn aside(&self) -> Memory {
+        Memory {
+            bytes: usize::MAX,
+            kept: 0,
+            ..self.clone()
+        }
+    }
+
+    /// Takes note of the most that such a counter had.
+    pub(crate) fn add_aside(&mut self, aside: &Memory) {
+        self.peak = self.peak.max(aside.peak);
+    }
+
     /// Bytes taken and not given back.
     #[must_use]
     pub fn now(&self) -> usize {

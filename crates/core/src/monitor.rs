@@ -100,6 +100,27 @@ impl<'a> Monitor<'a> {
         (self.progress, self.memory)
     }
 
+    /// Does work all of whose memory is free again when it is done, also what it
+    /// calls kept.
+    pub(crate) fn aside<T>(
+        &mut self,
+        work: impl FnOnce(&mut Monitor<'_>) -> Result<T, BuildError>,
+    ) -> Result<T, BuildError> {
+        let mut memory = self.memory.aside();
+        let mut monitor = Monitor {
+            progress: &mut *self.progress,
+            memory: &mut memory,
+            stage: self.stage,
+            done: self.done,
+            total: self.total,
+            steps: self.steps,
+            may_stop: self.may_stop,
+        };
+        let done = work(&mut monitor);
+        self.memory.add_aside(&memory);
+        done
+    }
+
     #[cold]
     fn report(&mut self) -> Result<(), BuildError> {
         self.steps = 0;

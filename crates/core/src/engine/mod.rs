@@ -12,6 +12,8 @@
 //! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //! | `hyper-split` | static | headers come one at a time; as a part of other methods |
 //! | `cut-split` | dynamic | a decision tree is wanted, and rules change |
+//! | `hyper-cuts` | static | few of the rules are wide in all fields; as a part of other methods |
+//! | `smart-split` | static | a decision tree is wanted and which kind is fastest is not known |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
@@ -36,6 +38,7 @@ pub mod adapter;
 mod bit_vector;
 mod cut_split;
 mod forest;
+mod hyper_cuts;
 mod hyper_split;
 mod linear;
 mod options;
@@ -43,6 +46,7 @@ mod range_tree;
 mod ranked;
 mod rfc;
 mod sfl;
+mod smart_split;
 mod spec;
 #[cfg(test)]
 mod tests;
@@ -67,6 +71,8 @@ pub const ENGINES: &[Engine] = &[
     rfc::ENGINE,
     hyper_split::ENGINE,
     cut_split::ENGINE,
+    hyper_cuts::ENGINE,
+    smart_split::ENGINE,
     sfl::ENGINE,
 ];
 

@@ -73,13 +73,26 @@ impl RankedRules {
         limits: &Limits,
         monitor: &mut Monitor<'_>,
     ) -> Result<RankedRules, BuildError> {
-        let (schema, count) = (rules.schema(), rules.len());
+        let all = (0..=u32::MAX).take(rules.len());
+        Self::build_some(rules, rules.len(), all, limits, monitor)
+    }
+
+    /// The same with some of the rules only, by their `count` indices in the set.
+    pub(super) fn build_some(
+        rules: &RuleSet,
+        count: usize,
+        some: impl Iterator<Item = u32>,
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<RankedRules, BuildError> {
+        let schema = rules.schema();
         let bytes = Self::bytes_of(schema, count);
         limits.check_bytes(bytes)?;
         monitor.begin(SORTING, count)?;
         monitor.memory().keep(bytes)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
-        let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let mut order = Vec::with_capacity(count);
+        order.extend(some.take(count));
         let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
         sort_by_key(&mut order, rank, monitor)?;
         let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
@@ -192,9 +205,9 @@ impl RankedRules {
         self.rule(place).matches(key) && !self.is_hidden(place)
     }
 
-    /// The same for a key of `W` words, faster.
+    /// Whether a rule matches a key of `W` words, or would if it is hidden.
     #[inline(always)]
-    pub(super) fn matches_key<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
+    pub(super) fn would_match<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
         let words = self.shared.schema.rule_words();
         let words = &self.shared.words[place * words..][..words];
         let (value, rest) = words.split_first_chunk::<W>().expect("a value");
@@ -204,9 +217,7 @@ impl RankedRules {
             differing |= (key[word] ^ value[word]) & mask[word];
         }
         let ranges = self.shared.schema.range_fields();
-        differing == 0
-            && ranges.iter().all(|range| range.contains(key, value, high))
-            && !self.is_hidden(place)
+        differing == 0 && ranges.iter().all(|range| range.contains(key, value, high))
     }
 
     /// Prefetches the rule at a place.

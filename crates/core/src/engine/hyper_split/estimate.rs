@@ -1,8 +1,4 @@
 //! What a tree would cost.
-//!
-//! How often rules are in several leaves depends on how they overlap, which no
-//! simple count says. So trees over a sample of the rules are built, and what they
-//! have for each rule is extrapolated.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -11,14 +7,13 @@ use super::grow::{Bounds, Grow};
 use super::node::Nodes;
 use crate::engine::EngineSpec;
 use crate::engine::ranked::RankedRules;
+use crate::engine::tree::{PerRule, Prediction, indices};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, whole};
+use crate::estimate::{Estimate, Shape, dependent_line_ns, prefetched_line_ns, whole};
 use crate::limits::Limits;
 use crate::memory::bytes_of;
-use crate::monitor::unwatched;
-
-/// The smaller of two samples has this share of the rules of the larger one.
-const SHARE: usize = 4;
+use crate::monitor::{Monitor, unwatched};
+use crate::ruleset::RuleSet;
 
 // Prices in nanoseconds; what they were fitted to: see `estimate`.
 /// A lookup besides what follows.
@@ -33,83 +28,62 @@ const FIELD_NS: f64 = 100.0;
 /// Clipping a rule to the box of a child, choosing cuts included.
 const CLIP_NS: f64 = 20.0;
 
-/// What a tree has for each rule.
-#[derive(Clone, Copy, Debug)]
-struct PerRule {
-    nodes: f64,
-    places: f64,
-    clips: f64,
-    depth: f64,
-    /// Places of a leaf, in the mean.
-    length: f64,
-}
-
-impl PerRule {
-    /// Builds a tree over some rules of the sample.
-    fn of(spec: &EngineSpec, shape: &Shape, rules: usize) -> (usize, PerRule) {
-        let sample = shape.some_of_sample(rules);
-        let limits = Limits::default();
-        let grown = unwatched(|monitor| {
-            let bounds = Bounds::new(spec, sample.len());
-            let ranked = RankedRules::build(&sample, &limits, monitor)?;
-            Grow::tree(&ranked, &limits, bounds, monitor)
-        });
-        let rules = sample.len().max(1) as f64;
-        let found = PerRule {
-            nodes: grown.nodes.len() as f64 / rules,
-            places: grown.lists.places() as f64 / rules,
-            clips: grown.clips as f64 / rules,
-            depth: grown.outline.depth as f64,
-            length: grown.outline.places as f64 / grown.outline.leaves as f64,
-        };
-        (sample.len(), found)
-    }
-}
-
-/// What trees have is a power of the number of rules, until rules are in as many
-/// leaves as they may be; from there on leaves get longer.
-fn per_rule(spec: &EngineSpec, shape: &Shape) -> PerRule {
-    let (count, large) = PerRule::of(spec, shape, shape.rules());
-    if count >= shape.rules() || count < SHARE {
-        return large;
-    }
-    let (small_count, small) = PerRule::of(spec, shape, count / SHARE);
-    let step = (count as f64 / small_count as f64).ln();
-    let times = shape.rules() as f64 / count as f64;
-    let grown = |from: f64, to: f64| {
-        let power = ((to / from).ln() / step).clamp(-1.0, 1.0);
-        to * times.powf(if power.is_nan() { 0.0 } else { power })
-    };
-    let most = spec.options().whole("places") as f64;
-    let places = grown(small.places, large.places);
-    let held = (most / places).min(1.0);
-    PerRule {
-        nodes: grown(small.nodes, large.nodes) * held,
-        places: places * held,
-        clips: grown(small.clips, large.clips) * held,
-        depth: large.depth + times.log2(),
-        length: grown(small.length, large.length),
-    }
-}
-
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
-    check_rules(shape.rules())?;
-    let (schema, rules) = (shape.schema(), shape.rules() as f64);
-    let tree = per_rule(spec, shape);
-    let nodes = Nodes::bytes_of(whole((tree.nodes * rules).ceil()).max(2));
-    let lists = bytes_of::<u32>(whole((tree.places * rules).ceil()));
-    let copy = RankedRules::bytes_of(schema, shape.rules());
-    let bytes = copy.saturating_add(nodes).saturating_add(lists);
-    let fields = schema.fields().len() as f64;
+/// What a tree over `count` rules would be, of which `some` are a sample, by their
+/// indices in a rule set. Builds trees over the sample.
+///
+/// # Errors
+/// Those of a [`Monitor`].
+pub(in crate::engine) fn predict(
+    spec: &EngineSpec,
+    rules: &RuleSet,
+    some: &[u32],
+    count: usize,
+    monitor: &mut Monitor<'_>,
+) -> Result<Prediction, BuildError> {
+    let limits = Limits::default();
+    let tree = PerRule::predict(
+        some,
+        count,
+        spec.options().whole("places"),
+        |tree| tree.places,
+        |count, some| {
+            let bounds = Bounds::new(spec, count);
+            let ranked = RankedRules::build_some(rules, count, some, &limits, monitor)?;
+            let grown = Grow::tree(&ranked, &limits, bounds, monitor)?;
+            let held = ranked.bytes() + grown.nodes.bytes() + grown.lists.bytes();
+            monitor.memory().drop_kept(held);
+            let count = count.max(1) as f64;
+            Ok(PerRule {
+                nodes: grown.nodes.len() as f64 / count,
+                places: grown.lists.places() as f64 / count,
+                work: grown.clips as f64 / count,
+                depth: grown.outline.mean_depth,
+                length: grown.outline.mean_rules,
+            })
+        },
+    )?;
+    let rules_bytes = RankedRules::bytes_of(rules.schema(), count);
+    let fields = rules.schema().fields().len() as f64;
+    let count = count as f64;
+    let nodes = Nodes::bytes_of(whole((tree.nodes * count).ceil()).max(2));
+    let lists = bytes_of::<u32>(whole((tree.places * count).ceil()));
+    let bytes = rules_bytes.saturating_add(nodes).saturating_add(lists);
     let compared = (tree.length / 2.0).max(1.0);
     let copying = COPY_NS + FIELD_NS * fields;
-    Ok(Estimate {
+    Ok(Prediction {
         bytes,
-        build: nanoseconds(rules * (copying + tree.clips * CLIP_NS)),
+        build_ns: count * (copying + tree.work * CLIP_NS),
         lookup_ns: LOOKUP_NS
             + tree.depth * (NODE_NS + dependent_line_ns(nodes) / 16.0)
             + compared * RULE_NS
             + 2.0 * prefetched_line_ns(bytes),
-        update_ns: None,
     })
+}
+
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    check_rules(shape.rules())?;
+    let (sample, count) = (shape.sample(), shape.rules());
+    let predict =
+        |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
+    Ok(unwatched(predict).estimate())
 }

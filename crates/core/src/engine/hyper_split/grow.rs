@@ -1,10 +1,10 @@
 //! Growing the tree.
 
 use super::choose::{Chooser, Cut};
-use super::node::{Field, Node, Nodes, Outline};
+use super::node::{Field, Node, Nodes};
 use crate::engine::EngineSpec;
 use crate::engine::ranked::RankedRules;
-use crate::engine::tree::{Entry, Grid, Lists, Sharing, Span, extend, push};
+use crate::engine::tree::{Entry, Grid, Lists, Outline, Sharing, Span, extend, push};
 use crate::error::BuildError;
 use crate::limits::Limits;
 use crate::memory::bytes_of;
@@ -54,6 +54,9 @@ struct Task {
     places: usize,
     /// The share of all rules for which it stands, to report progress.
     share: usize,
+    depth: usize,
+    /// The share of headers of random rules that come here.
+    weight: f64,
 }
 
 /// A tree, and the work that it took.
@@ -75,6 +78,7 @@ pub(super) struct Grow<'a> {
     nodes: Vec<Node>,
     lists: Lists,
     sharing: Sharing,
+    outline: Outline,
     chooser: Chooser,
     tasks: Vec<Task>,
     entries: Vec<Entry>,
@@ -105,6 +109,7 @@ impl<'a> Grow<'a> {
             nodes: Vec::new(),
             lists: Lists::default(),
             sharing: Sharing::default(),
+            outline: Outline::default(),
             chooser: Chooser::new(monitor)?,
             tasks: Vec::new(),
             entries: Vec::new(),
@@ -128,7 +133,8 @@ impl<'a> Grow<'a> {
             push(monitor.memory(), &mut self.sides, side)?;
         }
         for place in (0..=u32::MAX).take(self.rules.len()) {
-            let entry = self.grid.entry(place);
+            let mut entry = self.grid.entry(place);
+            entry.shadows = entry.open == 0;
             push(monitor.memory(), &mut self.entries, entry)?;
             monitor.work(1)?;
             if entry.open == 0 {
@@ -145,6 +151,8 @@ impl<'a> Grow<'a> {
             entries: 0,
             places: self.bounds.places,
             share: self.rules.len(),
+            depth: 0,
+            weight: 1.0,
         };
         push(monitor.memory(), &mut self.tasks, root)
     }
@@ -171,6 +179,7 @@ impl<'a> Grow<'a> {
         self.nodes[task.node as usize] = Node::leaf(task.node, list);
         self.entries.truncate(task.entries);
         self.sides.truncate(self.sides.len() - self.grid.fields());
+        self.outline.add_leaf(task.depth, rules, task.weight);
         let bytes = self.rules.bytes() + Nodes::bytes_of(self.nodes.len());
         let bytes = bytes.saturating_add(bytes_of::<u32>(self.lists.places()));
         self.limits.check_bytes(bytes)?;
@@ -233,7 +242,8 @@ impl<'a> Grow<'a> {
             list.clear();
             for entries in entries.chunks(Monitor::BLOCK) {
                 for &entry in entries {
-                    if let Some(entry) = self.grid.clip(entry, cut.field, side) {
+                    if let Some(mut entry) = self.grid.clip(entry, cut.field, side) {
+                        entry.shadows |= entry.open == 0;
                         push(monitor.memory(), list, entry)?;
                         if entry.open == 0 {
                             break;
@@ -264,9 +274,17 @@ impl<'a> Grow<'a> {
             monitor.memory().room_to_keep(&mut self.nodes)?;
             self.nodes.push(Node::EMPTY);
         }
+        let rules = self.entries.len() - task.entries;
         self.entries.truncate(task.entries);
         let halves = self.halves(cut);
         let sides = self.sides.len() - self.grid.fields();
+        // A rule in both parts counts half in each.
+        #[allow(clippy::cast_precision_loss)] // shares
+        let of_rules = sizes.map(|size| {
+            let all = sizes[0] + sizes[1];
+            let both = all.saturating_sub(rules);
+            (2 * size - both.min(size)) as f64 / (2 * all - 2 * both.min(all)).max(1) as f64
+        });
         // The larger part is the last, so it is made first and stands nearer.
         let order = if sizes[0] < sizes[1] { [0, 1] } else { [1, 0] };
         let (mut places, mut share) = (task.places, task.share);
@@ -292,6 +310,8 @@ impl<'a> Grow<'a> {
                 entries: self.entries.len(),
                 places: of_part(places),
                 share: of_part(share),
+                depth: task.depth + 1,
+                weight: task.weight * of_rules[part],
             };
             places -= new.places;
             share -= new.share;
@@ -332,7 +352,7 @@ impl<'a> Grow<'a> {
             .memory()
             .drop_kept(bytes_of::<Node>(self.nodes.capacity()));
         Ok(Grown {
-            outline: nodes.outline(),
+            outline: self.outline,
             nodes,
             lists: self.lists,
             clips: self.bounds.places.saturating_mul(CLIPS) - self.clips,

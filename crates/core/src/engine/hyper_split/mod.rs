@@ -14,7 +14,7 @@
 //!          line 1  [ 4  5 | 6  7 ]               stand in one cache line
 //!
 //! inner:   [ value 64 | child 32 | word 16 | shift 16 ]
-//! leaf:    [ 11 | pruned 1 | rules 29 | first 32 | itself 32 | 0 | 63 ]
+//! leaf:    [ 11 | 0 | rules 29 | first 32 | itself 32 | 0 | 63 ]
 //!
 //! lists:   [ place place … ] [ place … ] …       each ascending, equal ones once
 //! rules:   best first
@@ -55,8 +55,8 @@
 //! nodes than that. Where rules overlap so much that this does not suffice, lists
 //! stay long, the longer the more rules there are. Building O(d n log n) for each
 //! level of the tree, and at most 64 rules clipped for each place. Updates are not
-//! taken; `hide` takes O(log n). A key whose winner is hidden and was the last of
-//! a pruned list is compared with all worse rules, one by one.
+//! taken; `hide` takes O(log n). A key whose winner is hidden and ended its
+//! list by covering the box is compared with all worse rules, one by one.
 //!
 //! # Where we differ from the paper, and why
 //! Qi et al. split until every leaf has at most `binth` rules. Rules of firewalls
@@ -87,16 +87,18 @@ use std::sync::Arc;
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::ranked::RankedRules;
-use crate::engine::tree::{Lists, MOST_RULES};
-use crate::engine::{Engine, EngineOption, Wraps};
+use crate::engine::tree::{Lists, MOST_RULES, Outline};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::monitor::Monitor;
 use crate::rule::{RuleId, Winner};
-use crate::simd::prefetch;
 
 pub(super) use choose::{Chooser, Cut};
 
+pub(super) use estimate::predict;
 use grow::{Bounds, Grow};
-use node::{Nodes, Outline};
+use node::Nodes;
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -148,7 +150,7 @@ impl Family for AnyWidth {
 
 /// Rules at the leaves of a binary tree. Duplicates share the tree.
 #[derive(Clone)]
-struct HyperSplit {
+pub(super) struct HyperSplit {
     rules: RankedRules,
     nodes: Arc<Nodes>,
     outline: Outline,
@@ -156,6 +158,35 @@ struct HyperSplit {
 }
 
 impl HyperSplit {
+    /// Builds a tree over rules, to the options of a specification.
+    pub(super) fn over(
+        spec: &EngineSpec,
+        rules: RankedRules,
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<HyperSplit, BuildError> {
+        let bounds = Bounds::new(spec, rules.len());
+        let grown = Grow::tree(&rules, limits, bounds, monitor)?;
+        Ok(HyperSplit {
+            rules,
+            nodes: Arc::new(grown.nodes),
+            outline: grown.outline,
+            lists: Arc::new(grown.lists),
+        })
+    }
+
+    pub(super) fn ranked(&self) -> &RankedRules {
+        &self.rules
+    }
+
+    pub(super) fn ranked_mut(&mut self) -> &mut RankedRules {
+        &mut self.rules
+    }
+
+    pub(super) fn outline(&self) -> &Outline {
+        &self.outline
+    }
+
     /// Looks a whole group up.
     #[inline]
     fn improve_group<const W: usize>(&self, keys: &[[u64; W]; GROUP], winners: &mut [Winner]) {
@@ -173,13 +204,11 @@ impl HyperSplit {
         }
         let lists = at.map(|at| self.nodes.node(at).list());
         for list in lists {
-            if let Some(place) = self.lists.of(list).first() {
-                prefetch(place);
-            }
+            self.lists.prefetch(list);
         }
         for list in lists {
-            if let Some(&place) = self.lists.of(list).first() {
-                self.rules.prefetch(place as usize);
+            if let Some(place) = self.lists.first(list) {
+                self.rules.prefetch(place);
             }
         }
         for ((key, winner), list) in keys.iter().zip(winners).zip(lists) {
@@ -192,18 +221,11 @@ impl<const W: usize> Algorithm<W> for HyperSplit {
     type Buffers = ();
 
     fn build(request: &mut BuildRequest<'_>) -> Result<HyperSplit, BuildError> {
-        let (rules, limits) = (request.rules, request.limits);
+        let (spec, rules, limits) = (request.spec, request.rules, request.limits);
         check_rules(rules.len())?;
-        let bounds = Bounds::new(request.spec, rules.len());
         let mut monitor = request.monitor();
         let rules = RankedRules::build(rules, limits, &mut monitor)?;
-        let grown = Grow::tree(&rules, limits, bounds, &mut monitor)?;
-        Ok(HyperSplit {
-            rules,
-            nodes: Arc::new(grown.nodes),
-            outline: grown.outline,
-            lists: Arc::new(grown.lists),
-        })
+        HyperSplit::over(spec, rules, limits, &mut monitor)
     }
 
     #[inline]

@@ -27,7 +27,6 @@ pub(super) struct Node {
 }
 
 const LEAF: u64 = 3 << 62;
-const PRUNED: u64 = 1 << 61;
 const LEAF_SHIFT: u16 = 63;
 
 impl Node {
@@ -42,10 +41,9 @@ impl Node {
     /// The leaf at an index.
     #[inline]
     pub(super) fn leaf(index: u32, list: List) -> Node {
-        let pruned = if list.is_pruned { PRUNED } else { 0 };
         let list = u64::from(list.len) << 32 | u64::from(list.first);
         Node {
-            value: LEAF | pruned | list,
+            value: LEAF | list,
             child: index,
             ..Node::EMPTY
         }
@@ -58,7 +56,6 @@ impl Node {
         List {
             first: self.value as u32,
             len: (self.value >> 32) as u32 & ((1 << 29) - 1),
-            is_pruned: self.value & PRUNED != 0,
         }
     }
 
@@ -166,38 +163,5 @@ impl Nodes {
             show(self.node(index));
             index = next;
         }
-    }
-}
-
-/// What a tree looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Outline {
-    pub(super) leaves: usize,
-    /// Places of all leaves, shared lists counted for each.
-    pub(super) places: usize,
-    /// The most nodes above a leaf.
-    pub(super) depth: usize,
-    /// The most places of a leaf.
-    pub(super) longest: usize,
-}
-
-impl Nodes {
-    /// Visits all nodes.
-    pub(super) fn outline(&self) -> Outline {
-        let mut outline = Outline::default();
-        let mut left = vec![(0, 0)];
-        while let Some((index, depth)) = left.pop() {
-            let node = self.node(index);
-            if node.child != index {
-                left.extend([(node.child, depth + 1), (node.child + 1, depth + 1)]);
-                continue;
-            }
-            let list = node.list();
-            outline.leaves += 1;
-            outline.places += list.len as usize;
-            outline.depth = outline.depth.max(depth);
-            outline.longest = outline.longest.max(list.len as usize);
-        }
-        outline
     }
 }

@@ -34,12 +34,65 @@ impl Span {
     pub(in crate::engine) fn covers(self, other: Span) -> bool {
         self.first <= other.first && other.end <= self.end
     }
+
+    /// The intervals that are in both. There must be some.
+    #[inline(always)]
+    pub(in crate::engine) fn within(self, other: Span) -> Span {
+        Span {
+            first: self.first.max(other.first),
+            end: self.end.min(other.end),
+        }
+    }
+}
+
+/// A side of a box of which all values have the same upper bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) struct Side {
+    /// The least value.
+    pub(in crate::engine) base: u128,
+    /// How many lower bits are not the same.
+    pub(in crate::engine) free: u32,
+    /// The elementary intervals that have any of the values.
+    pub(in crate::engine) span: Span,
+}
+
+impl Side {
+    /// The smallest side of this kind that has two values, the smaller one first.
+    pub(in crate::engine) fn around(grid: &Grid, field: usize, low: u128, high: u128) -> Side {
+        let free = u128::BITS - (low ^ high).leading_zeros();
+        let base = low & !ones(free);
+        let at =
+            |value: u128| interval(grid.starts[field].partition_point(|&start| start <= value));
+        Side {
+            base,
+            free,
+            span: Span {
+                first: at(base) - 1,
+                end: at(base | ones(free)),
+            },
+        }
+    }
+
+    /// The largest value.
+    #[inline(always)]
+    pub(in crate::engine) fn last(&self) -> u128 {
+        self.base | ones(self.free)
+    }
+}
+
+/// The lower bits.
+#[inline(always)]
+fn ones(bits: u32) -> u128 {
+    u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0)
 }
 
 /// A rule in the list of a node.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct Entry {
     pub(in crate::engine) place: u32,
+    /// Whether worse rules were left out of the list because this one matches
+    /// wherever they do in the node's box.
+    pub(in crate::engine) shadows: bool,
     /// A bit for each field in which the rule does not match all values of the
     /// node's box. Where there is none, the rule covers the box.
     pub(in crate::engine) open: u64,
@@ -81,6 +134,8 @@ impl Intervals for RankedRules {
 pub(in crate::engine) struct Grid {
     /// The least value of each interval, for each field.
     starts: Vec<Vec<u128>>,
+    /// The largest value of each field.
+    most: Vec<u128>,
     /// Field by field, for each place.
     spans: Vec<Span>,
     /// For each place a bit for each field with a mask that has holes: there the
@@ -106,10 +161,11 @@ impl Grid {
         let bytes = bytes_of::<Span>(all) + bytes_of::<u64>(rules.count());
         monitor
             .memory()
-            .take(bytes + bytes_of::<Vec<u128>>(fields))?;
+            .take(bytes + bytes_of::<Vec<u128>>(fields) + bytes_of::<u128>(fields))?;
         let nothing = Span { first: 0, end: 0 };
         let mut grid = Grid {
             starts: Vec::with_capacity(fields),
+            most: Vec::with_capacity(fields),
             spans: vec![nothing; all],
             holes: vec![0; rules.count()],
         };
@@ -132,6 +188,7 @@ impl Grid {
                 monitor.advance(1)?;
             }
             grid.starts.push(starts);
+            grid.most.push(most);
         }
         Ok(grid)
     }
@@ -143,6 +200,7 @@ impl Grid {
         bytes_of::<Span>(self.spans.capacity())
             + bytes_of::<u64>(self.holes.capacity())
             + bytes_of::<Vec<u128>>(self.starts.capacity())
+            + bytes_of::<u128>(self.most.capacity())
             + starts.sum::<usize>()
     }
 
@@ -170,6 +228,27 @@ impl Grid {
         self.spans[place as usize * self.fields() + field]
     }
 
+    /// The smallest and the largest value of a span.
+    #[inline(always)]
+    pub(in crate::engine) fn values(&self, field: usize, span: Span) -> [u128; 2] {
+        let starts = &self.starts[field];
+        let next = starts.get(span.end as usize);
+        let last = next.map_or(self.most[field], |next| next - 1);
+        [starts[span.first as usize], last]
+    }
+
+    /// Whether a rule matches some values only between its ends in a field.
+    #[inline(always)]
+    pub(in crate::engine) fn has_holes(&self, place: u32, field: usize) -> bool {
+        self.holes[place as usize] >> field & 1 == 1
+    }
+
+    /// Whether a rule matches in a field all values of a side.
+    #[inline(always)]
+    pub(in crate::engine) fn covers(&self, place: u32, field: usize, side: Span) -> bool {
+        self.span(place, field).covers(side) && !self.has_holes(place, field)
+    }
+
     /// A rule as an entry of the box of all keys.
     pub(in crate::engine) fn entry(&self, place: u32) -> Entry {
         let whole = self.everything().enumerate();
@@ -177,6 +256,7 @@ impl Grid {
         let open = open.fold(0, |open, (field, _)| open | 1 << field);
         Entry {
             place,
+            shadows: false,
             open: open | self.holes[place as usize],
         }
     }
@@ -192,7 +272,7 @@ impl Grid {
         if !span.meets(side) {
             return None;
         }
-        let covers = span.covers(side) && self.holes[entry.place as usize] >> field & 1 == 0;
+        let covers = span.covers(side) && !self.has_holes(entry.place, field);
         Some(Entry {
             open: entry.open & !(u64::from(covers) << field),
             ..entry

@@ -1,9 +1,14 @@
 //! The lists of rules at leaves.
 //!
 //! A list has places, ascending, so the first rule that matches is the best. A
-//! rule that covers the leaf's box always matches, so it ends the list: the
-//! rules after it are left out, and the list is *pruned*. Should that rule be
-//! hidden, a search goes on over all rules from there, one by one.
+//! rule that matches wherever a worse one does in the leaf's box *shadows* it, and
+//! the worse one is left out: so are all rules after one that covers the box.
+//! Should a rule that shadows others be hidden, a search that meets it goes on
+//! over all worse rules, one by one.
+//!
+//! ```text
+//! [ shadows others 1 | 0 | place 28 ] …
+//! ```
 
 use hashbrown::HashMap;
 
@@ -14,6 +19,7 @@ use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::rule::{RuleId, Winner};
 use crate::seed::{MapState, splitmix};
+use crate::simd::prefetch;
 use crate::unwildcard;
 
 /// A list of all lists' places.
@@ -21,8 +27,20 @@ use crate::unwildcard;
 pub(in crate::engine) struct List {
     pub(in crate::engine) first: u32,
     pub(in crate::engine) len: u32,
-    /// Whether worse rules than the last one may match.
-    pub(in crate::engine) is_pruned: bool,
+}
+
+/// A rule that shadows others.
+const SHADOWS: u32 = 1 << 31;
+
+/// A rule in a list, as it is stored.
+fn stored(entry: &Entry) -> u32 {
+    entry.place | if entry.shadows { SHADOWS } else { 0 }
+}
+
+/// The place of a rule in a list.
+#[inline(always)]
+fn place_of(stored: u32) -> usize {
+    (stored & !SHADOWS) as usize
 }
 
 /// The lists of all leaves.
@@ -54,24 +72,20 @@ impl Lists {
         sharing: &mut Sharing,
         monitor: &mut Monitor<'_>,
     ) -> Result<List, BuildError> {
-        let is_pruned = entries.last().is_some_and(|last| last.open == 0);
-        let mut state = u64::from(is_pruned);
-        let mut hash = 0;
+        let (mut state, mut hash) = (0, 0);
         for entry in entries {
-            state ^= u64::from(entry.place);
+            state ^= u64::from(stored(entry));
             hash = splitmix(&mut state);
         }
-        let places = entries.iter().map(|entry| entry.place);
+        let places = entries.iter().map(stored);
         if let Some(&known) = sharing.by_hash.get(&hash)
-            && known.is_pruned == is_pruned
-            && self.of(known).iter().copied().eq(places.clone())
+            && self.stored(known).iter().copied().eq(places.clone())
         {
             return Ok(known);
         }
         let list = List {
             first: u32::try_from(self.places.len()).expect("places are bounded"),
             len: u32::try_from(entries.len()).expect("places of at most 2^28 rules"),
-            is_pruned,
         };
         monitor.memory().room_in_map(&mut sharing.by_hash)?;
         sharing.by_hash.insert(hash, list);
@@ -101,10 +115,24 @@ impl Lists {
         Ok(())
     }
 
-    /// The places of a list.
+    /// What is stored of a list.
     #[inline(always)]
-    pub(in crate::engine) fn of(&self, list: List) -> &[u32] {
+    fn stored(&self, list: List) -> &[u32] {
         &self.places[list.first as usize..][..list.len as usize]
+    }
+
+    /// The first place of a list. Reads it.
+    #[inline(always)]
+    pub(in crate::engine) fn first(&self, list: List) -> Option<usize> {
+        self.stored(list).first().map(|&first| place_of(first))
+    }
+
+    /// Prefetches the first places of a list.
+    #[inline(always)]
+    pub(in crate::engine) fn prefetch(&self, list: List) {
+        if let Some(first) = self.places.get(list.first as usize) {
+            prefetch(first);
+        }
     }
 
     /// The better of `best` and the best rule of a list that matches.
@@ -116,39 +144,25 @@ impl Lists {
         key: &[u64; W],
         best: Winner,
     ) -> Winner {
-        for &place in self.of(list) {
-            let place = place as usize;
+        for &stored in self.stored(list) {
+            let place = place_of(stored);
             if !best.is_miss() && !rules.winner(place).beats(best) {
                 return best;
             }
-            if rules.matches_key(place, key) {
-                return rules.winner(place);
+            if rules.would_match(place, key) {
+                if !rules.is_hidden(place) {
+                    return rules.winner(place);
+                }
+                if stored & SHADOWS != 0 {
+                    return improve_beyond(rules, place, key, best);
+                }
             }
-        }
-        if list.is_pruned {
-            return self.improve_beyond(rules, list, key, best);
         }
         best
     }
 
-    /// The same over the rules that were left out, whose place the last rule of
-    /// the list took: it is hidden.
-    #[cold]
-    fn improve_beyond(&self, rules: &RankedRules, list: List, key: &[u64], best: Winner) -> Winner {
-        let better = self.beyond(rules, list, best);
-        let mut matching = better.filter(|&place| rules.matches(place, key));
-        matching.next().map_or(best, |place| rules.winner(place))
-    }
-
-    /// The places after a pruned list's last one whose rules beat `best`.
-    fn beyond(&self, rules: &RankedRules, list: List, best: Winner) -> impl Iterator<Item = usize> {
-        let last = self.of(list).last();
-        let from = last.map_or(0, |&last| last as usize + 1);
-        from..rules.better_than(best)
-    }
-
-    /// Shows every rule that a search compares, with whether it matches. Hidden
-    /// ones are passed over.
+    /// Shows every rule that a search compares, with whether it matches. A hidden
+    /// one that shadows others is shown as well, and all others are passed over.
     fn compare(
         &self,
         rules: &RankedRules,
@@ -157,18 +171,30 @@ impl Lists {
         best: Winner,
         mut show: impl FnMut(usize, bool),
     ) {
-        let places = self.of(list).iter().map(|&place| place as usize);
-        let beyond = list.is_pruned.then(|| self.beyond(rules, list, best));
-        for place in places.chain(beyond.into_iter().flatten()) {
+        for &stored in self.stored(list) {
+            let (place, shadows) = (place_of(stored), stored & SHADOWS != 0);
             if !rules.winner(place).beats(best) {
                 return;
             }
-            if rules.is_hidden(place) {
+            let is_hidden = rules.is_hidden(place);
+            if is_hidden && !shadows {
                 continue;
             }
             let matches = rules.rule(place).matches(key);
             show(place, matches);
+            if matches && !is_hidden {
+                return;
+            }
             if matches {
+                for place in place + 1..rules.better_than(best) {
+                    if !rules.is_hidden(place) {
+                        let matches = rules.rule(place).matches(key);
+                        show(place, matches);
+                        if matches {
+                            return;
+                        }
+                    }
+                }
                 return;
             }
         }
@@ -189,7 +215,9 @@ impl Lists {
             let rule = rules.rule(place);
             if matches {
                 unwildcard::confirm(&rule, key, mask);
-                winner = rules.winner(place);
+                if !rules.is_hidden(place) {
+                    winner = rules.winner(place);
+                }
             } else {
                 unwildcard::refute(&rule, key, mask);
             }
@@ -206,6 +234,9 @@ impl Lists {
     ) -> (Vec<RuleId>, Winner) {
         let (mut compared, mut winner) = (Vec::new(), Winner::MISS);
         self.compare(rules, list, key, Winner::MISS, |place, matches| {
+            if rules.is_hidden(place) {
+                return;
+            }
             compared.extend(rules.winner(place).rule());
             if matches {
                 winner = rules.winner(place);
@@ -213,4 +244,13 @@ impl Lists {
         });
         (compared, winner)
     }
+}
+
+/// The better of `best` and the best rule that matches and is worse than the one
+/// at a place: it is hidden, and rules that it shadows were left out.
+#[cold]
+fn improve_beyond(rules: &RankedRules, place: usize, key: &[u64], best: Winner) -> Winner {
+    let mut worse = place + 1..rules.better_than(best);
+    let found = worse.find(|&place| rules.matches(place, key));
+    found.map_or(best, |place| rules.winner(place))
 }

@@ -11,12 +11,17 @@
 //!   that building compares 32 bits, whatever the width of a field.
 //! - [`Lists`] has the lists of all leaves. Equal ones are stored once.
 //! - [`List`] is one of them, and how it is searched.
+//! - [`PerRule`] is what a tree would have, extrapolated from a sample.
 
 mod grid;
+#[cfg(test)]
+pub(super) mod kit;
 mod list;
+mod predict;
 
-pub(super) use grid::{Entry, Grid, Intervals, Span};
+pub(super) use grid::{Entry, Grid, Intervals, Side, Span};
 pub(super) use list::{List, Lists, Sharing};
+pub(super) use predict::{PerRule, Prediction, indices};
 
 use crate::error::BuildError;
 use crate::memory::Memory;
@@ -24,6 +29,36 @@ use crate::memory::Memory;
 /// The most rules of a tree: their places, and the numbers of their elementary
 /// intervals, have 32 bits.
 pub(super) const MOST_RULES: usize = 1 << 28;
+
+/// What a tree looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Outline {
+    /// Leaves; those that several nodes share count once.
+    pub(super) leaves: usize,
+    /// Places of all leaves, equal lists counted for each.
+    pub(super) places: usize,
+    /// The most nodes above a leaf.
+    pub(super) depth: usize,
+    /// The most places of a leaf.
+    pub(super) longest: usize,
+    /// Nodes above a leaf and rules of its list in the mean, over headers of
+    /// random rules.
+    pub(super) mean_depth: f64,
+    pub(super) mean_rules: f64,
+}
+
+impl Outline {
+    /// Counts a leaf, with the share of headers that come there.
+    #[allow(clippy::cast_precision_loss)] // means
+    pub(super) fn add_leaf(&mut self, depth: usize, rules: usize, weight: f64) {
+        self.leaves += 1;
+        self.places += rules;
+        self.depth = self.depth.max(depth);
+        self.longest = self.longest.max(rules);
+        self.mean_depth += depth as f64 * weight;
+        self.mean_rules += rules as f64 * weight;
+    }
+}
 
 /// Makes room for more items of a vector of working memory, which is counted by
 /// its capacity.

@@ -1,0 +1,685 @@
+//! Growing the tree.
+
+use super::boxes::Parts;
+use super::choose::{Budget, Chooser, More, cuts, for_each_child};
+use super::node::{self, Cut, Field, MOST_BITS, MOST_FIELDS, Node, Nodes};
+use crate::engine::EngineSpec;
+use crate::engine::ranked::RankedRules;
+use crate::engine::tree::{Entry, Grid, Lists, Outline, Sharing, Side, extend, push};
+use crate::error::BuildError;
+use crate::limits::Limits;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+
+/// What progress observers are told.
+const CUTTING: &str = "cutting nodes";
+
+/// The most places of all lists, and the most nodes: they are numbered with 32
+/// bits.
+const MOST_PLACES: usize = u32::MAX as usize - (1 << MOST_BITS);
+
+/// A bound on the work of building, in copies of rules for each that may be stored.
+const COPIES: usize = 64;
+
+/// Copies that count as one step of work.
+const STEP_COPIES: usize = 16;
+
+/// Each rule of a node is compared with so many of its best rules: one of them may
+/// cover it.
+const COMPARED: usize = 32;
+
+/// Children of a node may have so many times the places that are left before equal
+/// ones are merged.
+const BEFORE_MERGING: usize = 4;
+
+/// What bounds a tree.
+#[derive(Clone, Copy)]
+pub(in crate::engine) struct Bounds {
+    /// Nodes of at most so many rules are not cut.
+    pub(in crate::engine) binth: usize,
+    /// A node of n rules has at most this many times the square root of n children.
+    pub(in crate::engine) spfac: usize,
+    /// Nodes, and places that the lists of all leaves have, together.
+    pub(in crate::engine) places: usize,
+}
+
+impl Bounds {
+    pub(in crate::engine) fn new(spec: &EngineSpec, rules: usize) -> Bounds {
+        let option = |name| spec.options().whole(name);
+        Bounds {
+            binth: option("binth"),
+            spfac: option("spfac"),
+            places: rules.saturating_mul(option("places")).min(MOST_PLACES),
+        }
+    }
+}
+
+/// A node that is to be cut, or a leaf. Its rules and its box are the last ones
+/// that are there.
+struct Task {
+    node: u32,
+    /// Where its rules begin.
+    entries: usize,
+    /// Nodes and places that may be below.
+    places: usize,
+    /// The share of all rules for which it stands, to report progress.
+    share: usize,
+    depth: usize,
+    /// The share of headers of random rules that come here.
+    weight: f64,
+}
+
+/// A child while its node is cut.
+#[derive(Clone, Copy)]
+struct Child {
+    /// Where its rules begin and end.
+    first: usize,
+    end: usize,
+    /// The share of its node's rules whose headers come here.
+    weight: f64,
+    /// A rule covers it, and so ends its list.
+    is_closed: bool,
+    /// An earlier child with the same rules, or itself.
+    same: u32,
+}
+
+impl Child {
+    const EMPTY: Child = Child {
+        first: 0,
+        end: 0,
+        weight: 0.0,
+        is_closed: false,
+        same: 0,
+    };
+
+    fn rules(&self) -> usize {
+        self.end - self.first
+    }
+}
+
+/// A tree, and the work that it took.
+pub(in crate::engine) struct Grown {
+    pub(in crate::engine) nodes: Nodes,
+    pub(in crate::engine) outline: Outline,
+    pub(in crate::engine) lists: Lists,
+    /// Copies of rules made.
+    pub(in crate::engine) copies: usize,
+}
+
+/// A tree that grows, the node that is to be cut first last.
+pub(in crate::engine) struct Grow<'a> {
+    rules: &'a RankedRules,
+    limits: &'a Limits,
+    bounds: Bounds,
+    grid: Grid,
+    fields: Vec<Field>,
+    nodes: Vec<Node>,
+    /// Nodes that are to be as others.
+    same: Vec<[u32; 2]>,
+    lists: Lists,
+    sharing: Sharing,
+    chooser: Chooser,
+    outline: Outline,
+    tasks: Vec<Task>,
+    entries: Vec<Entry>,
+    /// The sides of the boxes of all tasks.
+    sides: Vec<Side>,
+    steps: Vec<More>,
+    cuts: Vec<Cut>,
+    children: Vec<Child>,
+    /// The rules of the children.
+    copied: Vec<Entry>,
+    /// Children by hash.
+    by_hash: Vec<(u64, u32)>,
+    /// Copies that may be made yet.
+    copies: usize,
+}
+
+impl<'a> Grow<'a> {
+    /// The tree over all rules.
+    pub(in crate::engine) fn tree(
+        rules: &'a RankedRules,
+        limits: &'a Limits,
+        bounds: Bounds,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Grown, BuildError> {
+        let grid = Grid::new(rules, monitor)?;
+        let schema = rules.schema();
+        let fields = schema.field_ids().map(|id| Field::of(schema, id));
+        let mut growing = Grow {
+            rules,
+            limits,
+            bounds,
+            fields: fields.collect(),
+            grid,
+            nodes: Vec::new(),
+            same: Vec::new(),
+            lists: Lists::default(),
+            sharing: Sharing::default(),
+            chooser: Chooser::default(),
+            outline: Outline::default(),
+            tasks: Vec::new(),
+            entries: Vec::new(),
+            sides: Vec::new(),
+            steps: Vec::new(),
+            cuts: Vec::with_capacity(MOST_FIELDS),
+            children: Vec::new(),
+            copied: Vec::new(),
+            by_hash: Vec::new(),
+            copies: bounds.places.saturating_mul(COPIES),
+        };
+        monitor.begin(CUTTING, rules.len())?;
+        growing.begin(monitor)?;
+        let mut spare = 0;
+        while let Some(mut task) = growing.tasks.pop() {
+            task.places = task.places.saturating_add(spare);
+            spare = growing.grow(&task, monitor)?;
+        }
+        growing.finish(monitor)
+    }
+
+    /// The root, its rules and its box.
+    fn begin(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        for (number, field) in self.fields.iter().enumerate() {
+            let side = Side::around(&self.grid, number, 0, field.most);
+            push(monitor.memory(), &mut self.sides, side)?;
+        }
+        for place in (0..=u32::MAX).take(self.rules.len()) {
+            let mut entry = self.grid.entry(place);
+            entry.shadows = entry.open == 0;
+            push(monitor.memory(), &mut self.entries, entry)?;
+            monitor.work(1)?;
+            if entry.open == 0 {
+                break;
+            }
+        }
+        monitor.memory().room_to_keep(&mut self.nodes)?;
+        self.nodes.push(Node::EMPTY);
+        let root = Task {
+            node: 0,
+            entries: 0,
+            places: self.bounds.places,
+            share: self.rules.len(),
+            depth: 0,
+            weight: 1.0,
+        };
+        push(monitor.memory(), &mut self.tasks, root)
+    }
+
+    /// Makes a node: cuts it, or makes it a leaf. Returns how many places fewer
+    /// than it may have a leaf has.
+    fn grow(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<usize, BuildError> {
+        self.compact(task, monitor)?;
+        self.leave_covered_out(task, monitor)?;
+        let rules = self.entries.len() - task.entries;
+        if rules > self.bounds.binth && self.cut(task, monitor)? {
+            return Ok(0);
+        }
+        let list = (self.lists).add(&self.entries[task.entries..], &mut self.sharing, monitor)?;
+        self.nodes[task.node as usize] = Node::leaf(list);
+        self.entries.truncate(task.entries);
+        self.sides.truncate(self.sides.len() - self.fields.len());
+        self.outline.add_leaf(task.depth, rules, task.weight);
+        let bytes = self.rules.bytes() + bytes_of::<Node>(self.nodes.len());
+        let bytes = bytes.saturating_add(bytes_of::<u32>(self.lists.places()));
+        self.limits.check_bytes(bytes)?;
+        let mut share = task.share;
+        while share > 0 {
+            let part = share.min(Monitor::BLOCK);
+            monitor.advance(part)?;
+            share -= part;
+        }
+        monitor.work(1 + rules / STEP_COPIES)?;
+        Ok(task.places.saturating_sub(rules))
+    }
+
+    /// Makes the last box as small as its rules allow: a header of the rest of it
+    /// matches none of them, so it does not matter to which child it is sent.
+    fn compact(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        let sides = self.sides.len() - self.fields.len();
+        let entries = &mut self.entries[task.entries..];
+        let mut closed = entries.iter().fold(u64::MAX, |all, entry| all & entry.open);
+        if entries.is_empty() {
+            return Ok(());
+        }
+        while closed != 0 {
+            let field = closed.trailing_zeros() as usize;
+            closed &= closed - 1;
+            let side = &mut self.sides[sides + field];
+            let mut hull = self.grid.span(entries[0].place, field).within(side.span);
+            for entry in entries.iter() {
+                let span = self.grid.span(entry.place, field).within(side.span);
+                hull.first = hull.first.min(span.first);
+                hull.end = hull.end.max(span.end);
+            }
+            let [low, high] = self.grid.values(field, hull);
+            let new = Side::around(&self.grid, field, low.max(side.base), high.min(side.last()));
+            if new.free < side.free {
+                *side = new;
+                for entry in entries.iter_mut() {
+                    let covers = self.grid.covers(entry.place, field, side.span);
+                    entry.open &= !(u64::from(covers) << field);
+                }
+            }
+            monitor.work(1 + entries.len() / STEP_COPIES)?;
+        }
+        if let Some(at) = entries.iter().position(|entry| entry.open == 0) {
+            entries[at].shadows = true;
+            self.entries.truncate(task.entries + at + 1);
+        }
+        Ok(())
+    }
+
+    /// Drops the rules that one of the best covers within the box.
+    fn leave_covered_out(
+        &mut self,
+        task: &Task,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        let sides = &self.sides[self.sides.len() - self.fields.len()..];
+        let entries = &mut self.entries[task.entries..];
+        let mut kept = 0;
+        for at in 0..entries.len() {
+            let entry = entries[at];
+            let best = kept.min(COMPARED);
+            let covers = |better: &&mut Entry| covers(&self.grid, sides, better, &entry);
+            match entries[..best].iter_mut().find(covers) {
+                Some(better) => better.shadows = true,
+                None => {
+                    entries[kept] = entry;
+                    kept += 1;
+                }
+            }
+            if at % Monitor::BLOCK == 0 {
+                let rules = (entries.len() - at).min(Monitor::BLOCK);
+                monitor.work(1 + rules * best / (4 * STEP_COPIES))?;
+            }
+        }
+        self.entries.truncate(task.entries + kept);
+        Ok(())
+    }
+
+    /// Cuts a node, unless that does not help or needs more places than there are.
+    fn cut(&mut self, task: &Task, monitor: &mut Monitor<'_>) -> Result<bool, BuildError> {
+        let entries = &self.entries[task.entries..];
+        let rules = entries.len();
+        let left = MOST_PLACES.saturating_sub(self.nodes.len());
+        let places = task.places.min(self.copies).min(left);
+        if places <= rules {
+            return Ok(false);
+        }
+        let sides = &self.sides[self.sides.len() - self.fields.len()..];
+        let most = (self.bounds.spfac as u128 * self.bounds.spfac as u128 * rules as u128).isqrt();
+        let budget = Budget {
+            bits: most.max(2).ilog2().min(MOST_BITS),
+            places,
+        };
+        let steps = (self.chooser).choose(&self.grid, entries, sides, budget, monitor)?;
+        self.steps.clear();
+        extend(monitor.memory(), &mut self.steps, steps)?;
+        // By a sample it was not known that there are too many copies: fewer cuts.
+        while !self.steps.is_empty() {
+            let sides = &self.sides[self.sides.len() - self.fields.len()..];
+            cuts(&self.steps, sides, &mut self.cuts);
+            if self.copy(task, places, monitor)? {
+                self.merge(monitor)?;
+                if self.split(task, places, monitor)? {
+                    return Ok(true);
+                }
+            }
+            self.steps.pop();
+        }
+        Ok(false)
+    }
+
+    /// Copies the rules of a node to its children, unless there are too many.
+    fn copy(
+        &mut self,
+        task: &Task,
+        places: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<bool, BuildError> {
+        let children = 1_usize << self.cuts.iter().map(|cut| cut.bits).sum::<u32>();
+        let most = places.saturating_mul(BEFORE_MERGING).min(self.copies);
+        self.children.clear();
+        for _ in 0..children {
+            push(monitor.memory(), &mut self.children, Child::EMPTY)?;
+        }
+        let entries = &self.entries[task.entries..];
+        let sides = &self.sides[self.sides.len() - self.fields.len()..];
+        let place = Placing {
+            grid: &self.grid,
+            sides,
+            cuts: &self.cuts,
+        };
+        let mut copies = 0;
+        for entries in entries.chunks(Monitor::BLOCK) {
+            let before = copies;
+            for entry in entries {
+                place.place(entry, |child, of_rule, is_closed| {
+                    let child = &mut self.children[child];
+                    child.weight += 1.0 / of_rule;
+                    if !child.is_closed {
+                        child.end += 1;
+                        child.is_closed = is_closed;
+                        copies += 1;
+                    }
+                });
+                if copies > most {
+                    break;
+                }
+            }
+            monitor.work(1 + (entries.len() + copies - before) / STEP_COPIES)?;
+            if copies > most {
+                self.copies = self.copies.saturating_sub(copies);
+                return Ok(false);
+            }
+        }
+        self.copies -= copies;
+        let mut first = 0;
+        for child in &mut self.children {
+            let rules = child.end;
+            (child.first, child.end, child.is_closed) = (first, first, false);
+            first += rules;
+        }
+        self.copied.clear();
+        let none = Entry {
+            place: 0,
+            shadows: false,
+            open: 0,
+        };
+        while self.copied.len() < copies {
+            push(monitor.memory(), &mut self.copied, none)?;
+        }
+        for entries in entries.chunks(Monitor::BLOCK) {
+            for entry in entries {
+                place.place_open(entry, |child, open| {
+                    let child = &mut self.children[child];
+                    if child.is_closed {
+                        self.copied[child.end - 1].shadows = true;
+                        return;
+                    }
+                    child.is_closed = open == 0;
+                    self.copied[child.end] = Entry { open, ..*entry };
+                    child.end += 1;
+                });
+            }
+            monitor.work(1 + entries.len() / STEP_COPIES)?;
+        }
+        Ok(true)
+    }
+
+    /// Finds children that have the same rules.
+    fn merge(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        self.by_hash.clear();
+        for at in 0..self.children.len() {
+            let child = self.children[at];
+            let mut hash = 0;
+            for entry in &self.copied[child.first..child.end] {
+                hash = (hash ^ u64::from(entry.place)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                hash ^= hash >> 29;
+            }
+            let number = u32::try_from(at).expect("at most 12 bits");
+            self.children[at].same = number;
+            if child.rules() > 0 {
+                push(monitor.memory(), &mut self.by_hash, (hash, number))?;
+            }
+        }
+        self.by_hash.sort_unstable();
+        for at in 1..self.by_hash.len() {
+            let ((hash, number), (before, earlier)) = (self.by_hash[at], self.by_hash[at - 1]);
+            let earlier = self.children[earlier as usize].same;
+            if hash == before && self.have_same_rules(number, earlier) {
+                self.children[number as usize].same = earlier;
+            }
+        }
+        monitor.work(1 + (self.copied.len() + self.children.len()) / STEP_COPIES)
+    }
+
+    fn have_same_rules(&self, one: u32, other: u32) -> bool {
+        let places = |child: u32| {
+            let child = self.children[child as usize];
+            let entries = self.copied[child.first..child.end].iter();
+            entries.map(|entry| entry.place)
+        };
+        places(one).eq(places(other))
+    }
+
+    /// Makes an inner node, and its children the next to be made, if there are
+    /// places for all of their rules.
+    fn split(
+        &mut self,
+        task: &Task,
+        places: usize,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<bool, BuildError> {
+        let rules = self.entries.len() - task.entries;
+        let count = self.children.len();
+        // A child with all rules must have a smaller box, so it is not merged.
+        let mut copies = 0;
+        for (at, child) in (0..).zip(&mut self.children) {
+            if child.rules() == rules {
+                child.same = at;
+            }
+            if child.same == at {
+                copies += child.rules();
+            }
+        }
+        let all_have_all = self.children.iter().all(|child| child.rules() == rules);
+        if all_have_all || copies.saturating_add(count) > places {
+            return Ok(false);
+        }
+        let first = u32::try_from(self.nodes.len()).expect("nodes are bounded");
+        self.nodes[task.node as usize] = node::inner(&self.fields, &self.cuts, first);
+        for _ in 0..count {
+            monitor.memory().room_to_keep(&mut self.nodes)?;
+            self.nodes.push(Node::EMPTY);
+        }
+        let fields = self.fields.len();
+        self.entries.truncate(task.entries);
+        let mut whole = Vec::with_capacity(fields);
+        whole.extend_from_slice(&self.sides[self.sides.len() - fields..]);
+        self.sides.truncate(self.sides.len() - fields);
+        let weights: f64 = self.children.iter().map(|child| child.weight).sum();
+        let (mut left, mut share) = (task.places - count.min(task.places), task.share);
+        let mut to_come = copies;
+        for at in 0..count {
+            let child = self.children[at];
+            let number = first + u32::try_from(at).expect("at most 12 bits");
+            if child.rules() == 0 {
+                let weight = task.weight * child.weight / weights;
+                self.outline.add_leaf(task.depth + 1, 0, weight);
+                continue;
+            }
+            if child.same as usize != at {
+                push(
+                    monitor.memory(),
+                    &mut self.same,
+                    [number, first + child.same],
+                )?;
+                continue;
+            }
+            let begin = self.entries.len();
+            extend(
+                monitor.memory(),
+                &mut self.entries,
+                &self.copied[child.first..child.end],
+            )?;
+            for &side in &whole {
+                push(monitor.memory(), &mut self.sides, side)?;
+            }
+            let weight = self.place_box(at, begin);
+            let of_child = |all: usize| {
+                let of_child = all as u128 * child.rules() as u128 / to_come as u128;
+                usize::try_from(of_child).expect("a part")
+            };
+            let new = Task {
+                node: number,
+                entries: begin,
+                places: of_child(left),
+                share: of_child(share),
+                depth: task.depth + 1,
+                weight: task.weight * weight / weights,
+            };
+            left -= new.places;
+            share -= new.share;
+            to_come -= child.rules();
+            push(monitor.memory(), &mut self.tasks, new)?;
+            monitor.work(1 + child.rules() / STEP_COPIES)?;
+        }
+        Ok(true)
+    }
+
+    /// Makes the last box that of a child and of all that are merged with it.
+    /// Returns their weight.
+    fn place_box(&mut self, at: usize, entries: usize) -> f64 {
+        let mut weight = 0.0;
+        let mut hulls = [[usize::MAX, 0]; MOST_FIELDS];
+        let mut merged = 0;
+        for number in at..self.children.len() {
+            let child = self.children[number];
+            if child.same as usize != at {
+                continue;
+            }
+            weight += child.weight;
+            merged += 1;
+            let mut rest = number;
+            for (cut, hull) in self.cuts.iter().zip(&mut hulls).rev() {
+                let part = rest & (cut.count() - 1);
+                rest >>= cut.bits;
+                *hull = [hull[0].min(part), hull[1].max(part)];
+            }
+            let others = &self.copied[child.first..child.end];
+            for (entry, other) in self.entries[entries..].iter_mut().zip(others) {
+                entry.shadows |= other.shadows;
+            }
+        }
+        let sides = self.sides.len() - self.fields.len();
+        for (hull, cut) in hulls.iter().zip(&self.cuts) {
+            let side = &mut self.sides[sides + cut.field];
+            *side = cut.hull(&self.grid, side, *hull);
+            if merged > 1 {
+                for entry in &mut self.entries[entries..] {
+                    let covers = self.grid.covers(entry.place, cut.field, side.span);
+                    entry.open &= !(1 << cut.field);
+                    entry.open |= u64::from(!covers) << cut.field;
+                }
+            }
+        }
+        weight
+    }
+
+    /// Gives all working memory back.
+    fn finish(mut self, monitor: &mut Monitor<'_>) -> Result<Grown, BuildError> {
+        // A node is as one that was made before it or is no copy itself.
+        for &[node, of] in &self.same {
+            self.nodes[node as usize] = self.nodes[of as usize];
+        }
+        let working = self.grid.bytes()
+            + self.chooser.bytes()
+            + bytes_of::<[u32; 2]>(self.same.capacity())
+            + bytes_of::<Task>(self.tasks.capacity())
+            + bytes_of::<Entry>(self.entries.capacity() + self.copied.capacity())
+            + bytes_of::<Side>(self.sides.capacity())
+            + bytes_of::<More>(self.steps.capacity())
+            + bytes_of::<Child>(self.children.capacity())
+            + bytes_of::<(u64, u32)>(self.by_hash.capacity());
+        drop((self.grid, self.chooser, self.same, self.tasks));
+        drop((self.entries, self.copied, self.sides, self.steps));
+        drop((self.children, self.by_hash));
+        monitor.memory().give_back(working);
+        self.lists.finish(self.sharing, monitor)?;
+        let (old, new) = (self.nodes.capacity(), self.nodes.len());
+        if old > new {
+            let bytes = bytes_of::<Node>;
+            monitor.memory().replace(bytes(old), bytes(new))?;
+            self.nodes.shrink_to_fit();
+        }
+        Ok(Grown {
+            nodes: Nodes { nodes: self.nodes },
+            outline: self.outline,
+            lists: self.lists,
+            copies: self.bounds.places.saturating_mul(COPIES) - self.copies,
+        })
+    }
+}
+
+/// Whether a better rule matches wherever another one does in a box.
+fn covers(grid: &Grid, sides: &[Side], better: &Entry, other: &Entry) -> bool {
+    let mut open = better.open;
+    if open & !other.open != 0 {
+        return false;
+    }
+    while open != 0 {
+        let field = open.trailing_zeros() as usize;
+        open &= open - 1;
+        let span = grid.span(other.place, field).within(sides[field].span);
+        if !grid.covers(better.place, field, span) {
+            return false;
+        }
+    }
+    true
+}
+
+/// Finds the children in which a rule is.
+struct Placing<'a> {
+    grid: &'a Grid,
+    sides: &'a [Side],
+    cuts: &'a [Cut],
+}
+
+impl Placing<'_> {
+    #[inline(always)]
+    fn of(
+        &self,
+        entry: &Entry,
+        mut show: impl FnMut(usize, &[Parts; MOST_FIELDS], &[u32; MOST_FIELDS]),
+    ) {
+        let mut parts = [Parts::ONE; MOST_FIELDS];
+        let mut bits = [0; MOST_FIELDS];
+        let mut ranges = [[0, 0]; MOST_FIELDS];
+        for (at, cut) in self.cuts.iter().enumerate() {
+            parts[at] = cut.parts(self.grid, &self.sides[cut.field], entry);
+            (ranges[at], bits[at]) = (parts[at].parts, cut.bits);
+        }
+        for_each_child(&ranges, &bits, |child| show(child, &parts, &bits));
+    }
+
+    /// Shows the children, how many they are, and whether the rule covers them.
+    #[inline(always)]
+    fn place(&self, entry: &Entry, mut show: impl FnMut(usize, f64, bool)) {
+        self.of(entry, |child, parts, bits| {
+            let of_rule = parts.iter().map(|of| of.parts[1] - of.parts[0] + 1);
+            #[allow(clippy::cast_precision_loss)] // a share
+            let of_rule = of_rule.product::<usize>() as f64;
+            show(child, of_rule, self.open(entry, child, parts, bits) == 0);
+        });
+    }
+
+    /// Shows the children, and in which fields the rule does not cover them.
+    #[inline(always)]
+    fn place_open(&self, entry: &Entry, mut show: impl FnMut(usize, u64)) {
+        self.of(entry, |child, parts, bits| {
+            show(child, self.open(entry, child, parts, bits));
+        });
+    }
+
+    #[inline(always)]
+    fn open(
+        &self,
+        entry: &Entry,
+        child: usize,
+        parts: &[Parts; MOST_FIELDS],
+        bits: &[u32; MOST_FIELDS],
+    ) -> u64 {
+        let (mut open, mut rest) = (entry.open, child);
+        for at in (0..MOST_FIELDS).rev() {
+            if let Some(cut) = self.cuts.get(at) {
+                let part = rest & (cut.count() - 1);
+                open &= !(u64::from(parts[at].covers(part)) << cut.field);
+            }
+            rest >>= bits[at];
+        }
+        open
+    }
+}

@@ -1,0 +1,116 @@
+//! Classes of rules: large or small in the two widest fields.
+
+use crate::rule::RuleRef;
+use crate::ruleset::RuleSet;
+use crate::schema::{FieldId, Schema};
+
+/// Some of the four classes, a bit for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Subset(u8);
+
+impl Subset {
+    pub(super) const ALL: Subset = Subset(15);
+    const NONE: Subset = Subset(0);
+
+    fn has(self, class: usize) -> bool {
+        self.0 >> class & 1 == 1
+    }
+
+    fn or(self, other: Subset) -> Subset {
+        Subset(self.0 | other.0)
+    }
+}
+
+/// The two fields, and so the class of each rule: 1 if it is large in the first,
+/// and 2 more if it is large in the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Classes {
+    fields: [Option<FieldId>; 2],
+}
+
+/// Whether a rule matches more values of a field than half of its bits tell apart.
+fn is_large(schema: &Schema, rule: &RuleRef<'_>, field: FieldId) -> bool {
+    let (low, high) = rule.ends(field);
+    (high - low) >> (schema.field(field).width() / 2) > 0
+}
+
+/// A class with fewer rules than this share of all has no tree of its own.
+const SHARE: usize = 32;
+
+impl Classes {
+    /// By the two widest fields in which some rules are large and some are small.
+    pub(super) fn of(rules: &RuleSet, some: &[u32]) -> Classes {
+        let schema = rules.schema();
+        let mut fields: Vec<FieldId> = schema.field_ids().collect();
+        fields.retain(|&field| {
+            let is_large = |at: &&u32| is_large(schema, &rules.rule(**at as usize), field);
+            let large = some.iter().filter(is_large).count();
+            0 < large && large < some.len()
+        });
+        fields.sort_by_key(|&field| u32::MAX - schema.field(field).width());
+        let mut fields = fields.into_iter();
+        Classes {
+            fields: [fields.next(), fields.next()],
+        }
+    }
+
+    fn class(&self, rule: &RuleRef<'_>) -> usize {
+        let schema = rule.schema();
+        let [first, second] = self.fields.map(|field| {
+            let is_large = |field| is_large(schema, rule, field);
+            usize::from(field.is_some_and(is_large))
+        });
+        first | second << 1
+    }
+
+    /// Whether a rule is in one of some classes.
+    pub(super) fn has(&self, subset: Subset, rule: &RuleRef<'_>) -> bool {
+        subset == Subset::ALL || subset.has(self.class(rule))
+    }
+
+    /// Which of some rules are in some classes.
+    pub(super) fn only(&self, rules: &RuleSet, some: &[u32], subset: Subset) -> Vec<u32> {
+        let is_of = |at: &u32| self.has(subset, &rules.rule(*at as usize));
+        some.iter().copied().filter(is_of).collect()
+    }
+
+    /// Ways to part rules: not at all, by one field, by the other, by both. A class
+    /// with few rules goes with those that are large in both.
+    pub(super) fn ways(&self, rules: &RuleSet, some: &[u32]) -> Vec<Vec<Subset>> {
+        let mut counts = [0; 4];
+        for &at in some {
+            counts[self.class(&rules.rule(at as usize))] += 1;
+        }
+        let mut ways: Vec<Vec<Subset>> = Vec::new();
+        for parts in [
+            &[15][..],
+            &[0b0101, 0b1010],
+            &[0b0011, 0b1100],
+            &[1, 2, 4, 8],
+        ] {
+            let mut way = Vec::new();
+            let mut rest = Subset::NONE;
+            for &part in parts {
+                let part = Subset(part);
+                let rules = (0..4).filter(|&class| part.has(class));
+                let rules: usize = rules.map(|class| counts[class]).sum();
+                if rules * SHARE >= some.len().max(1) && !part.has(3) {
+                    way.push(part);
+                } else {
+                    rest = rest.or(part);
+                }
+            }
+            let of_rest = (0..4).filter(|&class| rest.has(class));
+            let of_rest: usize = of_rest.map(|class| counts[class]).sum();
+            // Few rules of the rest go with the first part, as no other is wanted.
+            match way.first_mut() {
+                Some(first) if of_rest * SHARE < some.len() => *first = first.or(rest),
+                _ => way.push(rest),
+            }
+            if !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        ways
+    }
+}

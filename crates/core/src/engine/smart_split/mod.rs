@@ -1,0 +1,418 @@
+//! `smart-split`: one decision tree or several, of the kinds that are predicted to
+//! be fastest.
+//!
+//! # Idea
+//! Decision trees copy rules where nodes are cut, most where some rules are wide
+//! in one field and others in another: no field can be cut without copying many.
+//! Parted into sets of rules that are alike, each with a tree of its own, they fit
+//! smaller trees, but a lookup searches several. Which is better depends on the
+//! rules, so it is predicted from a sample of them.
+//!
+//! # Data layout
+//! ```text
+//! trees:   [ hyper-split or hyper-cuts, with its rules ] …   that of the best rule first
+//! best:    [ rank of the tree's best rule ] …
+//! ```
+//!
+//! # Build
+//! ```text
+//! fields = the two widest in which some rules are large and others small: an
+//!          interval of more than 2^(bits / 2) values is large
+//! ways:    all rules in one set; parted by the first field; by the second; by both
+//! for each way, each set: build a tree of each kind over a sample of 512 rules,
+//!          predict memory, depth and list of the whole tree, and so its lookups
+//! take the way and the kinds with the fastest lookups
+//! build each tree over its rules
+//! ```
+//! Classes with less than a thirty-second of the rules have no tree of their own:
+//! they go with the rules that are large in both fields.
+//!
+//! # Lookup
+//! ```text
+//! for tree in trees:
+//!     stop if the winner is better than the tree's best rule
+//!     improve the winner by the tree
+//! ```
+//! A batch goes through one tree after the other, without the headers whose winner
+//! a tree cannot improve.
+//!
+//! # Cost
+//! Those of the trees together. Choosing takes some tens of milliseconds whatever
+//! the number of rules. Updates are not taken; `hide` takes O(log n).
+//!
+//! # Where we differ from the paper, and why
+//! He et al. predict memory from counts of rules that are large or small in the
+//! addresses, since their trees are not bounded; what decides between one tree and
+//! several is a limit on memory. Our trees are bounded (`places`), so too much
+//! copying shows as long lists: the prediction is of lookups, in which memory
+//! counts as what reading a node costs, and comes from trees over a sample.
+//! They choose between HyperSplit and HyperCuts by how uniform small intervals are;
+//! we by the same prediction for both.
+//! Fields are any two of the schema, not the addresses only.
+//!
+//! # References
+//! [HXSM14]; [TM19] §IV.D.
+//!
+//! [HXSM14]: crate::papers#hxsm14
+//! [TM19]: crate::papers#tm19
+
+mod classes;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use crate::classifier::{LookupTrace, Metric};
+use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use crate::engine::hyper_cuts::HyperCuts;
+use crate::engine::hyper_split::HyperSplit;
+use crate::engine::ranked::RankedRules;
+use crate::engine::tree::{MOST_RULES, Outline, indices};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
+use crate::error::BuildError;
+use crate::estimate::{Estimate, Shape, sample_of};
+use crate::limits::Limits;
+use crate::memory::bytes_of;
+use crate::monitor::{Monitor, unwatched};
+use crate::rule::{RuleId, Winner};
+use crate::ruleset::RuleSet;
+
+use classes::Subset;
+use plan::{Kind, Plan, Rules};
+
+/// What progress observers are told.
+const CHOOSING: &str = "choosing trees";
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "smart-split",
+    summary: "one decision tree or several, of the kinds that are predicted to be fastest",
+    paper: "[HXSM14]; [TM19] §IV.D",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::choice(
+            "trees",
+            &["auto", "hyper-split", "hyper-cuts", "several"],
+            "what there may be: anything, one tree of a kind, or several trees where rules can be parted",
+        ),
+        EngineOption::whole(
+            "binth",
+            (1, 1 << 16),
+            8,
+            "nodes of at most this many rules are not cut",
+        ),
+        EngineOption::whole("spfac", (1, 64), 2, "as for `hyper-cuts`"),
+        EngineOption::whole(
+            "places",
+            (1, 1 << 16),
+            32,
+            "as for `hyper-split` and `hyper-cuts`",
+        ),
+    ],
+    dynamic: Engine::takes_no_updates,
+    accepts: Engine::accepts_all,
+    build: build_static::<AnyWidth>,
+    estimate,
+};
+
+fn check_rules(rules: usize) -> Result<(), BuildError> {
+    if rules > MOST_RULES {
+        return Err(BuildError::EngineFull {
+            engine: ENGINE.name.to_owned(),
+            rules,
+            limit: MOST_RULES,
+        });
+    }
+    Ok(())
+}
+
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+    check_rules(shape.rules())?;
+    let rules = Rules {
+        rules: shape.sample(),
+        some: &indices(shape),
+        count: shape.rules(),
+    };
+    let predicted = unwatched(|monitor| {
+        let plan = Plan::choose(spec, rules, monitor)?;
+        let mut predicted = plan.predict(spec, rules, monitor)?;
+        predicted.bytes += container_bytes(plan.trees.len());
+        Ok(predicted)
+    });
+    Ok(predicted.estimate())
+}
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl Family for AnyWidth {
+    type At<const W: usize> = SmartSplit;
+}
+
+/// A tree over some of the rules.
+#[derive(Clone)]
+enum Tree {
+    Split(HyperSplit),
+    Cuts(HyperCuts),
+}
+
+/// Calls a method of the tree, whatever its kind.
+macro_rules! of_tree {
+    ($tree:expr, $inner:ident => $call:expr) => {
+        match $tree {
+            Tree::Split($inner) => $call,
+            Tree::Cuts($inner) => $call,
+        }
+    };
+}
+
+/// Trees, that of the best rule first.
+#[derive(Clone)]
+struct SmartSplit {
+    trees: Vec<Tree>,
+    /// The best rule of each.
+    best: Vec<Winner>,
+    plan: Plan,
+}
+
+/// Headers of a batch whose winner a tree may improve.
+#[derive(Default)]
+struct Left<const W: usize> {
+    keys: Vec<[u64; W]>,
+    winners: Vec<Winner>,
+    at: Vec<usize>,
+}
+
+/// Bytes of the lists of so many trees.
+fn container_bytes(trees: usize) -> usize {
+    bytes_of::<Tree>(trees) + bytes_of::<Winner>(trees) + bytes_of::<(Subset, Kind)>(trees)
+}
+
+impl Tree {
+    /// Builds a tree over some classes of the rules.
+    fn build(
+        spec: &EngineSpec,
+        rules: &RuleSet,
+        plan: &Plan,
+        (subset, kind): (Subset, Kind),
+        limits: &Limits,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Tree, BuildError> {
+        let indices = (0..=u32::MAX).take(rules.len());
+        let is_of = |at: &u32| plan.classes.has(subset, &rules.rule(*at as usize));
+        let mut count = 0;
+        for at in indices.clone() {
+            count += usize::from(is_of(&at));
+            monitor.work(1)?;
+        }
+        let some = indices.filter(is_of);
+        let rules = RankedRules::build_some(rules, count, some, limits, monitor)?;
+        Ok(match kind {
+            Kind::Split => Tree::Split(HyperSplit::over(spec, rules, limits, monitor)?),
+            Kind::Cuts => Tree::Cuts(HyperCuts::over(spec, rules, limits, monitor)?),
+        })
+    }
+
+    /// The best rule, hidden or not.
+    fn best(&self) -> Winner {
+        let rules = of_tree!(self, tree => tree.ranked());
+        if rules.len() == 0 {
+            Winner::MISS
+        } else {
+            rules.winner(0)
+        }
+    }
+
+    fn outline(&self) -> &Outline {
+        of_tree!(self, tree => tree.outline())
+    }
+
+    fn hide(&mut self, id: RuleId) -> bool {
+        of_tree!(self, tree => tree.ranked_mut()).hide(id)
+    }
+}
+
+impl SmartSplit {
+    /// How many trees there are of a kind.
+    fn count(&self, kind: Kind) -> usize {
+        self.plan.trees.iter().filter(|tree| tree.1 == kind).count()
+    }
+}
+
+impl<const W: usize> Algorithm<W> for SmartSplit {
+    type Buffers = Left<W>;
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<SmartSplit, BuildError> {
+        let (spec, rules, limits) = (request.spec, request.rules, *request.limits);
+        check_rules(rules.len())?;
+        let mut monitor = request.monitor();
+        monitor.begin(CHOOSING, 0)?;
+        let some: Vec<u32> = sample_of(rules.len()).collect();
+        let of = Rules {
+            rules,
+            some: &some,
+            count: rules.len(),
+        };
+        let plan = monitor.aside(|monitor| Plan::choose(spec, of, monitor))?;
+        let mut held = container_bytes(plan.trees.len());
+        monitor.memory().keep(held)?;
+        let mut trees = Vec::with_capacity(plan.trees.len());
+        for &(subset, kind) in &plan.trees {
+            let limits = Limits {
+                bytes: limits.bytes.saturating_sub(held),
+                ..limits
+            };
+            let tree = Tree::build(spec, rules, &plan, (subset, kind), &limits, &mut monitor);
+            let tree = tree.map_err(|error| with_held(error, held))?;
+            held = held.saturating_add(of_tree!(&tree, tree => Algorithm::<W>::bytes(tree)));
+            trees.push(tree);
+        }
+        trees.sort_unstable_by_key(|tree| tree.best().rank());
+        let best = trees.iter().map(Tree::best).collect();
+        Ok(SmartSplit { trees, best, plan })
+    }
+
+    #[inline]
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        let mut winner = best;
+        for (tree, of_tree) in self.trees.iter().zip(&self.best) {
+            if !of_tree.beats(winner) {
+                break;
+            }
+            winner = of_tree!(tree, tree => tree.improve(key, winner));
+        }
+        winner
+    }
+
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], left: &mut Left<W>) {
+        left.make_room(keys.len());
+        for (tree, of_tree) in self.trees.iter().zip(&self.best) {
+            if winners.iter().all(|winner| of_tree.beats(*winner)) {
+                of_tree!(tree, tree => tree.improve_batch(keys, winners, &mut ()));
+                continue;
+            }
+            left.fill(keys, winners, *of_tree);
+            if left.at.is_empty() {
+                break;
+            }
+            of_tree!(tree, tree => tree.improve_batch(&left.keys, &mut left.winners, &mut ()));
+            for (&at, &winner) in left.at.iter().zip(&left.winners) {
+                winners[at] = winner;
+            }
+        }
+    }
+
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        let mut winner = best;
+        for (tree, of_tree) in self.trees.iter().zip(&self.best) {
+            if !of_tree.beats(winner) {
+                break;
+            }
+            winner = of_tree!(tree, tree => tree.improve_masked(key, winner, mask));
+        }
+        winner
+    }
+
+    /// The probes of each tree, one tree after the other. Trees that cannot hold a
+    /// better rule are left out.
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        let mut all = LookupTrace {
+            probes: Vec::new(),
+            tables: 0,
+            winner: Winner::MISS,
+        };
+        for (tree, of_tree) in self.trees.iter().zip(&self.best) {
+            if !of_tree.beats(all.winner) {
+                break;
+            }
+            let trace = of_tree!(tree, tree => Algorithm::<W>::trace(tree, key));
+            for mut probe in trace.probes {
+                probe.table += all.tables;
+                all.probes.push(probe);
+            }
+            all.tables += trace.tables;
+            if trace.winner.beats(all.winner) {
+                all.winner = trace.winner;
+            }
+        }
+        all
+    }
+
+    fn rules(&self) -> usize {
+        let rules = |tree: &Tree| of_tree!(tree, tree => Algorithm::<W>::rules(tree));
+        self.trees.iter().map(rules).sum()
+    }
+
+    fn tables(&self) -> usize {
+        self.trees.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let bytes = |tree: &Tree| of_tree!(tree, tree => Algorithm::<W>::bytes(tree));
+        self.trees.iter().map(bytes).sum::<usize>() + container_bytes(self.trees.len())
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let outlines = self.trees.iter().map(Tree::outline);
+        let most = |of: fn(&Outline) -> usize| outlines.clone().map(of).max().unwrap_or(0);
+        let predicted = &self.plan.predicted;
+        vec![
+            Metric::count("trees", self.trees.len()),
+            Metric::count("hyper-split trees", self.count(Kind::Split)),
+            Metric::count("hyper-cuts trees", self.count(Kind::Cuts)),
+            Metric::word("parted by", self.plan.parted_by()),
+            Metric::bytes("predicted bytes", predicted.bytes),
+            Metric::nanoseconds("predicted lookup", predicted.lookup_ns),
+            Metric::nanoseconds("predicted lookup, one tree", self.plan.one_tree_ns),
+            Metric::count("depth", most(|outline| outline.depth)),
+            Metric::count("longest list", most(|outline| outline.longest)),
+        ]
+    }
+
+    fn hide(&mut self, id: RuleId) -> Option<bool> {
+        let mut trees = self.trees.iter_mut();
+        Some(trees.any(|tree| tree.hide(id)))
+    }
+
+    fn duplicate(&self) -> Option<SmartSplit> {
+        Some(self.clone())
+    }
+}
+
+impl<const W: usize> Left<W> {
+    /// Makes room for a batch, so that later ones of its size allocate nothing.
+    fn make_room(&mut self, headers: usize) {
+        self.clear();
+        self.keys.reserve(headers);
+        self.winners.reserve(headers);
+        self.at.reserve(headers);
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.winners.clear();
+        self.at.clear();
+    }
+
+    /// The headers whose winner is worse than a rule.
+    fn fill(&mut self, keys: &[[u64; W]], winners: &[Winner], best: Winner) {
+        self.clear();
+        for (at, (key, winner)) in keys.iter().zip(winners).enumerate() {
+            if best.beats(*winner) {
+                self.keys.push(*key);
+                self.winners.push(*winner);
+                self.at.push(at);
+            }
+        }
+    }
+}
+
+/// The same refusal, of a tree beside others that hold so many bytes.
+fn with_held(error: BuildError, held: usize) -> BuildError {
+    match error {
+        BuildError::TooManyBytes { needed, limit } => BuildError::TooManyBytes {
+            needed: needed.saturating_add(held),
+            limit: limit.saturating_add(held),
+        },
+        other => other,
+    }
+}

@@ -1,0 +1,102 @@
+//! What the tests of decision trees share.
+
+use std::sync::Arc;
+
+use crate::classifier::{Classifier, Limits, MetricValue, NoProgress, Scratch};
+use crate::engine::EngineSpec;
+use crate::key::KeyVec;
+use crate::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
+use crate::ruleset::RuleSet;
+use crate::schema::{Field, FieldId, MatchKind, Schema};
+use crate::seed::splitmix;
+
+pub(in crate::engine) const ANY: FieldMatch = FieldMatch::Any;
+
+pub(in crate::engine) fn range(low: u128, high: u128) -> FieldMatch {
+    FieldMatch::Range { low, high }
+}
+
+pub(in crate::engine) fn schema(widths: &[u32]) -> Arc<Schema> {
+    let fields = widths.iter().enumerate();
+    let fields =
+        fields.map(|(number, &width)| Field::new(&format!("f{number}"), width, MatchKind::Range));
+    Schema::new("ranges", fields.collect()).unwrap()
+}
+
+/// Rules of falling priority.
+pub(in crate::engine) fn rules(
+    schema: &Arc<Schema>,
+    matches: impl IntoIterator<Item = Vec<FieldMatch>>,
+) -> RuleSet {
+    let mut rules = RuleSet::new(schema);
+    for (number, matches) in matches.into_iter().enumerate() {
+        let priority = Priority(1_000_000 - u32::try_from(number).unwrap());
+        let id = RuleId::from_index(number);
+        rules.add(id, priority, ActionId(0), &matches).unwrap();
+    }
+    rules
+}
+
+pub(in crate::engine) fn build(text: &str, rules: &RuleSet) -> Box<dyn Classifier> {
+    let spec = EngineSpec::parse(text).unwrap();
+    spec.build(rules, &Limits::default(), &mut NoProgress)
+        .unwrap()
+}
+
+pub(in crate::engine) fn count(classifier: &dyn Classifier, metric: &str) -> usize {
+    match classifier.stats().metric(metric) {
+        Some(MetricValue::Count(count)) => count,
+        other => panic!("{metric}: {other:?}"),
+    }
+}
+
+/// Keys at the ends of rules and beside them.
+pub(in crate::engine) fn keys(rules: &RuleSet) -> KeyVec {
+    let mut keys = KeyVec::new(rules.schema());
+    let ids: Vec<FieldId> = rules.schema().field_ids().collect();
+    for (number, rule) in rules.iter().enumerate() {
+        for step in 0..4 {
+            let values = ids.iter().enumerate().map(|(field, &id)| {
+                let (low, high) = rule.ends(id);
+                let most = rules.schema().field(id).max_value();
+                match (step + number * field) % 4 {
+                    0 => low,
+                    1 => high,
+                    2 => low.saturating_sub(1),
+                    _ => high.saturating_add(1).min(most),
+                }
+            });
+            keys.push(&values.collect::<Vec<u128>>()).unwrap();
+        }
+    }
+    keys
+}
+
+/// Every kind of lookup finds what a scan of the rules finds, and bits that a
+/// lookup did not depend on may change.
+pub(in crate::engine) fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
+    let scratch = &mut Scratch::new();
+    for length in [1, 15, 16, 35] {
+        for batch in keys.batches(length) {
+            let mut winners = vec![Winner::MISS; batch.len()];
+            built.classify_batch(batch, &mut winners, scratch);
+            for (key, winner) in batch.iter().zip(winners) {
+                assert_eq!(winner, left.scan(key));
+            }
+        }
+    }
+    let mut state = 1;
+    for key in keys.as_slice().iter() {
+        let expected = left.scan(key);
+        let mut mask = vec![0; key.len()];
+        let masked = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        assert_eq!(masked, expected);
+        assert_eq!(built.trace(key).winner, expected);
+        for _ in 0..4 {
+            let other = key.iter().zip(&mask);
+            let other = other.map(|(word, mask)| word ^ (splitmix(&mut state) & !mask));
+            let other: Vec<u64> = other.collect();
+            assert_eq!(left.scan(&other), expected, "{key:x?} {mask:x?} {other:x?}");
+        }
+    }
+}
