@@ -397,7 +397,7 @@ pub(crate) fn sample_of(rules: usize) -> impl Iterator<Item = u32> {
 }
 
 /// At most so many of some rules, at equal distances.
-fn some_of(rules: &RuleSet, count: usize) -> RuleSet {
+pub(crate) fn some_of(rules: &RuleSet, count: usize) -> RuleSet {
     let mut some = RuleSet::new(rules.schema());
     let count = count.min(rules.len());
     some.reserve(count);

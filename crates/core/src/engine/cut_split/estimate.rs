@@ -13,7 +13,9 @@ use super::{Known, Settings, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, whole};
+use crate::estimate::{
+    Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, some_of, whole,
+};
 use crate::id_map::IdMap;
 use crate::monitor::unwatched;
 use crate::schema::Schema;
@@ -57,7 +59,7 @@ struct PerRule {
 impl PerRule {
     /// Makes trees over some rules of the sample.
     fn of(settings: &Settings, shape: &Shape, rules: usize) -> (usize, PerRule) {
-        let sample = shape.some_of_sample(rules);
+        let sample = some_of(shape.sample(), rules);
         let order = sample.by_rank();
         let fields = Fields::new(sample.schema());
         let words = |place: usize| sample.rule(order[place] as usize).words();

@@ -305,11 +305,7 @@ impl<'a> Grow<'a> {
         }
         self.entries.truncate(from);
         for _ in 0..all {
-            push(
-                monitor.memory(),
-                &mut self.entries,
-                Entry { place: 0, open: 0 },
-            )?;
+            push(monitor.memory(), &mut self.entries, Entry::default())?;
         }
         let counts: [u32; 1 << MOST_BITS] =
             std::array::from_fn(|child| self.counts.get(child).copied().unwrap_or(0));

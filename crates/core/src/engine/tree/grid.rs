@@ -87,7 +87,7 @@ fn ones(bits: u32) -> u128 {
 }
 
 /// A rule in the list of a node.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(in crate::engine) struct Entry {
     pub(in crate::engine) place: u32,
     /// Whether worse rules were left out of the list because this one matches
