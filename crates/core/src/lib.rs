@@ -180,6 +180,11 @@ pub mod prelude {
 /// of Network and Computer Applications, 2025.
 /// <https://doi.org/10.1016/j.jnca.2025.104112>
 ///
+/// # PS16
+/// S. Yingchareonthawornchai, J. Daly, A. X. Liu, E. Torng: A Sorted Partitioning
+/// Approach to High-speed and Fast-update OpenFlow Classification. ICNP 2016.
+/// <https://doi.org/10.1109/ICNP.2016.7784429>
+///
 /// # RC15
 /// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
 /// Wait-Free Population Oblivious Reads. 2015.

@@ -1,11 +1,110 @@
-//! `partition-sort`
+//! `partition-sort`: few partitions of rules that can be sorted, each a search tree
+//! over all fields.
+//!
+//! # Idea
+//! In each field a rule has an interval. Rules are *sortable* ([PS16]) if the
+//! intervals of any two of them are equal or apart in a first field; where they are
+//! equal, the same holds in a second one, and so on. Then at most one of several
+//! different rules matches a header, and a search tree finds it: a tree over the
+//! intervals of the first field, below each of them one over the second field.
+//! Rules are divided into few *partitions* that are sortable, in the order of their
+//! best rules, and a lookup ends when no later partition can win.
+//!
+//! # Data layout
+//! ```text
+//! order   [ best | root | number | rules ] …                  best first
+//!                    │
+//! nodes   [ 8 lower ends ][ best | 9 × next | a rule | word, shift … ]   128 B
+//!            ascending            │
+//!                                 ├─▶ node of the same field     a B-tree
+//!                                 ├─▶ node of another field      equal so far
+//!                                 └─▶ list: [ rule ] ─next─▶ [ rule ]    64 B each
+//! ids     { rule id → rule }              for IPv4, up to `leaf`, best first
+//! rest    tuple space of rules that no partition takes
+//! ```
+//! A node shifts a word of the key up until the field's highest bit is the word's,
+//! and counts the lower ends that are not above it: that is the place in `next`.
+//! Eight lower ends are one cache line, what `next` has is another one. Nodes of one
+//! field are a B-tree over the field's intervals. There is no difference between
+//! an inner node of it and one at its bottom, but for what the entries lead to.
+//!
+//! Lookups do not look at upper ends. A header between two intervals goes on in the
+//! lower one, and does not match the rules that it comes to. Updates read upper ends
+//! from the rules.
+//!
+//! # Build
+//! ```text
+//! until no rule is left:
+//!     tree(all rules that are left) becomes a partition
+//!
+//! tree(rules):
+//!     list of all if they are at most `leaf`
+//!     for each field: classes of rules with the same interval;
+//!                     total = the most weight of classes that are apart
+//!     take the field of the largest total; leave the other classes to later trees
+//!     tree(class) for each class, and nodes above
+//!     where no field tells rules apart: list of the best `leaf`, the others are left
+//! ```
+//! This is GrInd of [PS16]: weighted interval scheduling for each field, then
+//! the field that keeps most. A class of up to `leaf` rules weighs as many; a rule
+//! beyond them weighs three quarters, because later fields will not keep all.
+//!
+//! # Lookup
+//! See [`lookup`]: one key at a time, in batches, and with un-wildcarding.
+//!
+//! # Updates
+//! An insertion tries the partitions, the best first: the rule goes down by its
+//! intervals. Where one is equal it goes on; where it is apart from both
+//! neighbours it becomes an entry; where it overlaps one the next partition is tried.
+//! A list that has more than `leaf` rules becomes nodes of the field that tells most
+//! of them apart, if there is one in which all are equal or apart. A full node is
+//! split as in a B-tree. A removal goes down the same way. A node with one entry
+//! tells nothing apart: what the entry leads to takes its place.
+//!
+//! # Cost
+//! n rules, d fields: lookup O(d + log n) nodes and one list for each partition that
+//! may hold a better rule. An update visits as many nodes in each partition that it
+//! tries. There are at most `partitions`; rules that none takes go to a tuple space
+//! as that of `tss`, so n rules that all overlap take at most `partitions` × n tries.
+//! Building O(d n log n) for each field of each partition, and at most 16 n rules are
+//! looked at besides those that find their places. Memory O(n): nodes have at least two
+//! entries each. When three fifths of the records or of the nodes are free, they
+//! are moved together within the removal that makes it so.
+//!
+//! # Where we differ from the paper, and why
+//! What [TM19] says of the method, and what it is known for, is what this follows.
+//! - The paper has one order of fields for each partition. Here every class of rules
+//!   chooses its next field, so fewer rules are refused, and a field in which all rules
+//!   of a class agree needs no node.
+//! - Lists of up to `leaf` rules need not be sortable. Ports of firewalls overlap
+//!   below equal addresses: with lists of eight there are half as many partitions.
+//!   `leaf=1` sorts all rules, as the paper does.
+//! - The paper has balanced binary trees, weighted over all fields. A B-tree of
+//!   eight entries has a third of the levels, which cost a cache miss each.
+//! - The paper grows a small partition anew, of up to ten rules, with each rule that
+//!   comes. Here the field of a list is chosen when it becomes too long, by the rules
+//!   that it has then. `rebuild` grows all partitions anew.
+//! - The paper leaves the number of partitions open. Here it has a bound.
+//! - Fields wider than 64 bits are two dimensions, and a value under a mask with holes
+//!   stands for the interval around it: see [`dimension`]. Rules in lists are compared
+//!   in full, so such intervals may hold more than the rule matches.
+//!
+//! # References
+//! [PS16]; [TM19] §II.B, ref. 11.
+//!
+//! [PS16]: crate::papers#ps16
+//! [TM19]: crate::papers#tm19
 
 mod dimension;
 mod estimate;
 mod grow;
 mod lookup;
 mod node;
+#[cfg(test)]
+mod tests;
 mod trees;
+
+use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
@@ -14,10 +113,12 @@ use crate::engine::tuple_space::{EntryIndex, TableNumber, TupleEngine};
 use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
 use crate::id_map::IdMap;
-use crate::memory::bytes_of;
+use crate::memory::{Memory, bytes_of};
 use crate::monitor::{Monitor, unwatched};
-use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
+use crate::rule::{ActionId, Priority, Rule, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
+use crate::schema::Schema;
+use crate::seed::Seed;
 
 use grow::Grow;
 use lookup::Buffers;
@@ -101,17 +202,32 @@ struct PartitionSort<const W: usize> {
     most: usize,
     ids: IdMap<EntryIndex>,
     rest: Rest<W>,
+    seed: Seed,
 }
 
 impl<const W: usize> PartitionSort<W> {
+    /// Without rules.
+    fn new(schema: &Arc<Schema>, leaf: usize, most: usize, seed: Seed) -> PartitionSort<W> {
+        PartitionSort {
+            trees: Trees::new(schema, leaf),
+            order: Vec::new(),
+            most,
+            ids: IdMap::new(seed.number()),
+            rest: tss::empty(schema, seed),
+            seed,
+        }
+    }
+
     fn has_rest(&self) -> bool {
         self.rest.space.len() > 0
     }
 
-    /// Grows partitions over the rules of a set, which are stored; those that are
-    /// left are placed one by one.
+    /// Grows partitions over the rules of a set. Those that are left are placed one
+    /// by one. There are no rules yet.
     fn place_all(&mut self, set: &RuleSet, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let count = set.len();
+        monitor.memory().keep(self.trees.arena.reserved_bytes(count))?;
+        self.trees.arena.reserve(count);
         let places = bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count));
         monitor.begin(SORTING, count)?;
         monitor.memory().take(places)?;
@@ -296,20 +412,11 @@ impl<const W: usize> Algorithm<W> for PartitionSort<W> {
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
         let (options, set) = (request.spec.options(), request.rules);
         check_rules(set.len())?;
-        let seed = options.seed("seed");
-        let mut built = PartitionSort {
-            trees: Trees::new(request.schema(), options.whole("leaf")),
-            order: Vec::new(),
-            most: options.whole("partitions"),
-            ids: IdMap::new(seed.number()),
-            rest: tss::empty(request.schema(), seed),
-        };
+        let (leaf, most) = (options.whole("leaf"), options.whole("partitions"));
+        let mut built = PartitionSort::new(set.schema(), leaf, most, options.seed("seed"));
         let records = built.trees.arena.reserved_bytes(set.len());
         request.limits.check_bytes(records)?;
-        let mut monitor = request.monitor();
-        monitor.memory().keep(records)?;
-        built.trees.arena.reserve(set.len());
-        built.place_all(set, &mut monitor)?;
+        built.place_all(set, &mut request.monitor())?;
         Ok(built)
     }
 
@@ -412,7 +519,22 @@ impl<const W: usize> Updates<W> for PartitionSort<W> {
         true
     }
 
-    fn rebuild(&mut self, _: &mut dyn Progress) -> Result<(), BuildError> {
+    /// Grows all partitions anew, beside the old ones.
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let schema = &self.trees.schema;
+        let mut set = RuleSet::new(schema);
+        set.reserve(Algorithm::<W>::rules(self));
+        for winner in self.winners() {
+            let (id, mut words) = (winner.rule().expect("a rule"), Vec::new());
+            let priority = self.copy_rule(id, &mut words).expect("its id is known");
+            let action = self.action(id).expect("its id is known");
+            let rule = Rule::from_words(schema, id, priority, action, 0, words);
+            set.push(rule.view()).expect("ids differ");
+        }
+        let mut rebuilt = PartitionSort::new(schema, self.trees.leaf, self.most, self.seed);
+        let mut memory = Memory::unlimited();
+        rebuilt.place_all(&set, &mut Monitor::new(progress, &mut memory))?;
+        *self = rebuilt;
         Ok(())
     }
 }
