@@ -49,7 +49,8 @@ pub(super) fn estimate(_: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildE
     let partitions = (shape.tuples().len() as f64).powf(0.4).clamp(1.0, 30.0);
     let depth = (1.0 + count / partitions).log2() / 2.5;
     let looked_at = 1.0 + partitions / 3.0;
-    let walk = depth * (NODE_NS + prefetched_line_ns(nodes)) + RULE_NS + prefetched_line_ns(records);
+    let walk =
+        depth * (NODE_NS + prefetched_line_ns(nodes)) + RULE_NS + prefetched_line_ns(records);
     let fields = schema.fields().len() as f64;
     let fetched = dependent_line_ns(nodes) + dependent_line_ns(records);
     Ok(Estimate {

@@ -216,7 +216,11 @@ impl<'a> Grow<'a> {
         let mut end = self.classes.len();
         while end > 0 {
             let class = self.classes[end - 1];
-            let before = if end > 1 { self.classes[end - 2].total } else { 0 };
+            let before = if end > 1 {
+                self.classes[end - 2].total
+            } else {
+                0
+            };
             if class.total == before {
                 end -= 1;
                 continue;
@@ -271,7 +275,9 @@ impl<'a> Grow<'a> {
         let mut rest = rules;
         while let Some(&first) = rest.first() {
             let ends = source.ends(first, of);
-            let same = rest.iter().take_while(|&&rule| source.ends(rule, of) == ends);
+            let same = rest
+                .iter()
+                .take_while(|&&rule| source.ends(rule, of) == ends);
             let same = same.count();
             let (class, after) = rest.split_at_mut(same);
             let below = self.tree(class, source, nodes, monitor)?;
@@ -327,7 +333,11 @@ fn total_with(classes: &mut [Class], before: u64, leaf: usize) -> u64 {
         return 0;
     };
     let apart = apart_from(others, last.low);
-    let below = if apart > 0 { others[apart - 1].total } else { 0 };
+    let below = if apart > 0 {
+        others[apart - 1].total
+    } else {
+        0
+    };
     last.total = before.max(below + weight(last.rules as usize, leaf));
     last.total
 }

@@ -118,19 +118,56 @@ impl<const W: usize> Trees<W> {
 impl<const W: usize> PartitionSort<W> {
     /// Improves a winner for one key.
     #[inline]
-    pub(super) fn look_up(&self, key: &[u64; W], mut winner: Winner) -> Winner {
-        for partition in &self.order {
+    pub(super) fn look_up(&self, key: &[u64; W], winner: Winner) -> Winner {
+        let winner = match self.step {
+            1 => self.look_up_steps::<1>(key, winner),
+            2 => self.look_up_steps::<2>(key, winner),
+            3 => self.look_up_steps::<3>(key, winner),
+            _ => self.look_up_steps::<4>(key, winner),
+        };
+        if self.has_rest() {
+            self.rest.improve(key, winner)
+        } else {
+            winner
+        }
+    }
+
+    #[inline]
+    fn look_up_steps<const G: usize>(&self, key: &[u64; W], mut winner: Winner) -> Winner {
+        let nodes = &self.trees.nodes;
+        let mut order = &self.order[..];
+        if G > 1 {
+            while let Some((group, after)) = order.split_first_chunk::<G>() {
+                if group[0].best >= winner.rank() {
+                    return winner;
+                }
+                let mut to = group.map(|partition| partition.root);
+                while to.iter().any(|to| to.is_node()) {
+                    to = to.map(|to| nodes.step(to, key));
+                }
+                for to in &to[1..] {
+                    if *to != To::NOTHING {
+                        prefetch(self.trees.arena.get(to.first()));
+                    }
+                }
+                for (to, partition) in to.into_iter().zip(group) {
+                    if partition.best >= winner.rank() {
+                        return winner;
+                    }
+                    winner = self.trees.compare(to, key, winner);
+                }
+                order = after;
+            }
+        }
+        for partition in order {
             if partition.best >= winner.rank() {
                 break;
             }
             let mut to = partition.root;
             while to.is_node() {
-                to = self.trees.nodes.get(to.as_node()).step(key);
+                to = nodes.get(to.as_node()).step(key);
             }
             winner = self.trees.compare(to, key, winner);
-        }
-        if self.has_rest() {
-            winner = self.rest.improve(key, winner);
         }
         winner
     }
@@ -150,12 +187,7 @@ impl<const W: usize> PartitionSort<W> {
         }
     }
 
-    fn look_up_chunk(
-        &self,
-        keys: &[[u64; W]],
-        winners: &mut [Winner],
-        buffers: &mut Buffers<W>,
-    ) {
+    fn look_up_chunk(&self, keys: &[[u64; W]], winners: &mut [Winner], buffers: &mut Buffers<W>) {
         let nodes = &self.trees.nodes;
         let mut live = keys.len();
         for (key, active) in (0..).zip(&mut buffers.active[..live]) {
@@ -236,15 +268,21 @@ impl<const W: usize> PartitionSort<W> {
             let mut mask = vec![0; W];
             let list = self.trees.walk_masked(partition.root, key, &mut mask);
             let mut compared = Vec::new();
-            let found = self.trees.compare_masked(list, key, winner, &mut vec![0; W], |rule| {
-                compared.push(self.trees.arena.get(rule).id());
-            });
+            let found = self
+                .trees
+                .compare_masked(list, key, winner, &mut vec![0; W], |rule| {
+                    compared.push(self.trees.arena.get(rule).id());
+                });
             probes.push(Probe {
                 table: partition.number.index(),
                 mask,
                 rules: partition.rules,
                 compared,
-                winner: if found.beats(winner) { found } else { Winner::MISS },
+                winner: if found.beats(winner) {
+                    found
+                } else {
+                    Winner::MISS
+                },
             });
             winner = found.or(winner);
         }

@@ -144,6 +144,7 @@ pub(super) const ENGINE: Engine = Engine {
             64,
             "the most partitions; rules that none of them takes are in a tuple space",
         ),
+        EngineOption::whole("step", (1, 4), 2, "TEMPORARY"),
         EngineOption::SEED,
     ],
     dynamic: Engine::takes_updates,
@@ -203,6 +204,7 @@ struct PartitionSort<const W: usize> {
     ids: IdMap<EntryIndex>,
     rest: Rest<W>,
     seed: Seed,
+    step: usize,
 }
 
 impl<const W: usize> PartitionSort<W> {
@@ -215,6 +217,7 @@ impl<const W: usize> PartitionSort<W> {
             ids: IdMap::new(seed.number()),
             rest: tss::empty(schema, seed),
             seed,
+            step: 1,
         }
     }
 
@@ -226,7 +229,9 @@ impl<const W: usize> PartitionSort<W> {
     /// by one. There are no rules yet.
     fn place_all(&mut self, set: &RuleSet, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
         let count = set.len();
-        monitor.memory().keep(self.trees.arena.reserved_bytes(count))?;
+        monitor
+            .memory()
+            .keep(self.trees.arena.reserved_bytes(count))?;
         self.trees.arena.reserve(count);
         let places = bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count));
         monitor.begin(SORTING, count)?;
@@ -238,12 +243,12 @@ impl<const W: usize> PartitionSort<W> {
             partition: TableNumber::new(0),
             places: vec![EntryIndex::NONE; count],
         };
+        let mut numbers = 0_u32..;
         let dimensions = &self.trees.dimensions;
         let mut grow = Grow::new(dimensions, self.trees.leaf, count, monitor)?;
         while !left.is_empty() && self.order.len() < self.most {
             let before = left.len();
-            let below =
-                grow.partition(&mut left, &mut source, &mut self.trees.nodes, monitor)?;
+            let below = grow.partition(&mut left, &mut source, &mut self.trees.nodes, monitor)?;
             let number = source.partition;
             monitor.memory().room_to_keep(&mut self.order)?;
             self.order.push(Partition {
@@ -252,7 +257,8 @@ impl<const W: usize> PartitionSort<W> {
                 number,
                 rules: before - left.len(),
             });
-            source.partition = TableNumber::new(number.index() as u32 + 1);
+            numbers.next();
+            source.partition = TableNumber::new(numbers.start);
             if before > FEW && before - left.len() < before / SHARE {
                 break;
             }
@@ -275,7 +281,9 @@ impl<const W: usize> PartitionSort<W> {
             monitor.advance(1)?;
         }
         self.place_in_rest(set, &unplaced, monitor)?;
-        monitor.memory().give_back(bytes_of::<u32>(unplaced.capacity()));
+        monitor
+            .memory()
+            .give_back(bytes_of::<u32>(unplaced.capacity()));
         drop((left, unplaced));
 
         monitor.begin(NAMING, count)?;
@@ -283,15 +291,18 @@ impl<const W: usize> PartitionSort<W> {
         for from in (0..count).step_by(Monitor::BLOCK) {
             let some = from..count.min(from + Monitor::BLOCK);
             let of = |at: usize| (set.rule(at).id(), places[at]);
-            let placed = some.clone().map(of).filter(|&(_, at)| at != EntryIndex::NONE);
+            let placed = some
+                .clone()
+                .map(of)
+                .filter(|&(_, at)| at != EntryIndex::NONE);
             self.ids.extend(placed);
             monitor.memory().recount(&mut counted, self.ids.bytes())?;
             monitor.advance(some.len())?;
         }
         drop(places);
-        monitor.memory().give_back(
-            bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count)),
-        );
+        monitor
+            .memory()
+            .give_back(bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count)));
         Ok(())
     }
 
@@ -339,8 +350,14 @@ impl<const W: usize> PartitionSort<W> {
             return Ok(false);
         }
         let mut numbers = (0..).map(TableNumber::new);
-        let is_used = |number| self.order.iter().any(|partition| partition.number == number);
-        let number = numbers.find(|&number| !is_used(number)).expect("few partitions");
+        let is_used = |number| {
+            self.order
+                .iter()
+                .any(|partition| partition.number == number)
+        };
+        let number = numbers
+            .find(|&number| !is_used(number))
+            .expect("few partitions");
         monitor.memory().room_to_keep(&mut self.order)?;
         self.trees.arena.get_mut(rule).table = number;
         self.order.push(Partition {
@@ -414,6 +431,7 @@ impl<const W: usize> Algorithm<W> for PartitionSort<W> {
         check_rules(set.len())?;
         let (leaf, most) = (options.whole("leaf"), options.whole("partitions"));
         let mut built = PartitionSort::new(set.schema(), leaf, most, options.seed("seed"));
+        built.step = options.whole("step");
         let records = built.trees.arena.reserved_bytes(set.len());
         request.limits.check_bytes(records)?;
         built.place_all(set, &mut request.monitor())?;

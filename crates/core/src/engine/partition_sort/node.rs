@@ -41,7 +41,6 @@ impl To {
     /// The number of the node that it is.
     #[inline]
     pub(super) fn as_node(self) -> u32 {
-        debug_assert!(self.is_node());
         self.0 & !NODES
     }
 
@@ -224,6 +223,15 @@ impl Nodes {
 
     pub(super) fn get_mut(&mut self, number: u32) -> &mut Node {
         &mut self.nodes[number as usize]
+    }
+
+    /// Where a key goes from a node; from a list, nowhere. There is a node. Which of
+    /// the two it is takes no branch.
+    #[inline(always)]
+    pub(super) fn step<const W: usize>(&self, to: To, key: &[u64; W]) -> To {
+        let is_node = to.is_node();
+        let next = self.get(if is_node { to.as_node() } else { 0 }).step(key);
+        if is_node { next } else { to }
     }
 
     /// Fetches both lines of a node.

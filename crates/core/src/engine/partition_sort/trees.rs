@@ -116,14 +116,20 @@ impl<const W: usize> Trees<W> {
             let child = node.next[place.max(1)];
             if self.is_of(child, dimension) {
                 let place = place.max(1);
-                self.path.push(Step { node: number, place });
+                self.path.push(Step {
+                    node: number,
+                    place,
+                });
                 (at, end) = (child, next);
                 continue;
             }
             if place > 0 {
                 let before = self.ends(usize::from(dimension), self.below(child).rule);
                 if before == (low, high) {
-                    self.path.push(Step { node: number, place });
+                    self.path.push(Step {
+                        node: number,
+                        place,
+                    });
                     (at, end) = (child, None);
                     continue;
                 }
@@ -132,7 +138,13 @@ impl<const W: usize> Trees<W> {
                 }
             }
             let list = self.arena.link_list(&[rule]);
-            return Ok(Some(self.add_entry(number, place, low, To::list(list), monitor)?));
+            return Ok(Some(self.add_entry(
+                number,
+                place,
+                low,
+                To::list(list),
+                monitor,
+            )?));
         }
         let Some(to) = self.insert_in_list(at, rule, monitor)? else {
             return Ok(None);
@@ -154,7 +166,9 @@ impl<const W: usize> Trees<W> {
             return self.split_list(first, rule, monitor);
         }
         let rank = self.rank(rule);
-        let better = self.list(first).take_while(|&other| self.rank(other) < rank);
+        let better = self
+            .list(first)
+            .take_while(|&other| self.rank(other) < rank);
         Ok(Some(match better.last() {
             None => {
                 self.arena.get_mut(rule).next = first;
@@ -196,9 +210,7 @@ impl<const W: usize> Trees<W> {
             return Ok(None);
         };
         let dimension = self.dimensions[number];
-        rules.sort_unstable_by_key(|&rule| {
-            (dimension.ends(&self.packed(rule)).0, self.rank(rule))
-        });
+        rules.sort_unstable_by_key(|&rule| (dimension.ends(&self.packed(rule)).0, self.rank(rule)));
         let mut entries = Vec::with_capacity(best.0);
         let low = |trees: &Trees<W>, rule| trees.ends(number, rule).0;
         let mut rest = &rules[..];
@@ -210,7 +222,14 @@ impl<const W: usize> Trees<W> {
             entries.push((begin, self.below(To::list(head))));
             rest = after;
         }
-        let below = stack(number, &dimension, &mut entries, 0, &mut self.nodes, monitor)?;
+        let below = stack(
+            number,
+            &dimension,
+            &mut entries,
+            0,
+            &mut self.nodes,
+            monitor,
+        )?;
         Ok(Some(below.to))
     }
 
@@ -270,7 +289,10 @@ impl<const W: usize> Trees<W> {
         entries.insert(place, (low, self.below(to)));
         let (left, right) = entries.split_at(entries.len().div_ceil(2));
         let of = &self.dimensions[usize::from(dimension)];
-        let (left, right_node) = (Node::new(dimension, of, left), Node::new(dimension, of, right));
+        let (left, right_node) = (
+            Node::new(dimension, of, left),
+            Node::new(dimension, of, right),
+        );
         *self.nodes.get_mut(number) = left;
         Ok((self.nodes.add(right_node, monitor)?, right[0].0))
     }
@@ -292,7 +314,9 @@ impl<const W: usize> Trees<W> {
         while let Some(Step { node, place }) = self.path.pop() {
             let Below { best, .. } = self.below(below);
             let dimension = self.nodes.get(node).dimension;
-            let low = self.is_of(below, dimension).then(|| self.nodes.get(below.as_node()).lows[0]);
+            let low = self
+                .is_of(below, dimension)
+                .then(|| self.nodes.get(below.as_node()).lows[0]);
             let parent = self.nodes.get_mut(node);
             parent.best = parent.best.min(best);
             if parent.next[place] != below {
@@ -326,7 +350,11 @@ impl<const W: usize> Trees<W> {
         // What the lowest end of the subtree below is now, if that is a subtree of
         // the dimension of the node above.
         let mut low: Option<(u8, u64)> = None;
-        while let Some(Step { node: number, place }) = self.path.pop() {
+        while let Some(Step {
+            node: number,
+            place,
+        }) = self.path.pop()
+        {
             let node = self.nodes.get_mut(number);
             if below == To::NOTHING {
                 node.remove(place);
@@ -366,7 +394,9 @@ impl<const W: usize> Trees<W> {
                 To::list(after)
             };
         }
-        let before = self.list(list.first()).find(|&other| self.arena.get(other).next == rule);
+        let before = self
+            .list(list.first())
+            .find(|&other| self.arena.get(other).next == rule);
         let before = before.expect("a rule is in its list");
         self.arena.get_mut(before).next = after;
         list

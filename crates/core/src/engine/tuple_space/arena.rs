@@ -225,7 +225,10 @@ impl<const W: usize> Arena<W> {
     /// Moves the rules, which must all be in tables, together and gives the
     /// rest of the memory back. Tables get other numbers. Returns the new place
     /// of each record.
-    pub(in crate::engine) fn compact(&mut self, table: impl Fn(TableNumber) -> TableNumber) -> Moved {
+    pub(in crate::engine) fn compact(
+        &mut self,
+        table: impl Fn(TableNumber) -> TableNumber,
+    ) -> Moved {
         let mut places = vec![EntryIndex::NONE; self.entries.len()];
         let mut entries: Vec<Entry<W>> = Vec::with_capacity(self.live);
         let mut highs = Vec::new();
@@ -335,7 +338,11 @@ impl<const W: usize> Arena<W> {
     }
 
     /// The rule in the form that un-wildcarding works on.
-    pub(in crate::engine) fn packed<'a>(&'a self, schema: &'a Schema, index: EntryIndex) -> PackedRule<'a> {
+    pub(in crate::engine) fn packed<'a>(
+        &'a self,
+        schema: &'a Schema,
+        index: EntryIndex,
+    ) -> PackedRule<'a> {
         let entry = self.get(index);
         PackedRule {
             schema,
