@@ -9,6 +9,10 @@
 //!     for rule in the list, best first: the first that matches may win
 //! ```
 //!
+//! One key goes down the trees of two partitions in step: the second one costs little
+//! while the processor waits for the first, and nothing is lost but that where the first
+//! one has the winner.
+//!
 //! A batch goes down the tree of one partition with all keys in step, so that the
 //! memory accesses of up to 256 keys are under way together.
 
@@ -21,6 +25,9 @@ use super::node::To;
 use super::{PartitionSort, Trees};
 use crate::engine::adapter::Algorithm;
 use crate::engine::tuple_space::EntryIndex;
+
+/// Partitions whose trees one key goes down in step.
+const TOGETHER: usize = 2;
 
 /// Working memory of a batch.
 pub(super) struct Buffers<const W: usize> {
@@ -119,12 +126,7 @@ impl<const W: usize> PartitionSort<W> {
     /// Improves a winner for one key.
     #[inline]
     pub(super) fn look_up(&self, key: &[u64; W], winner: Winner) -> Winner {
-        let winner = match self.step {
-            1 => self.look_up_steps::<1>(key, winner),
-            2 => self.look_up_steps::<2>(key, winner),
-            3 => self.look_up_steps::<3>(key, winner),
-            _ => self.look_up_steps::<4>(key, winner),
-        };
+        let winner = self.look_up_in_order(key, winner);
         if self.has_rest() {
             self.rest.improve(key, winner)
         } else {
@@ -132,32 +134,31 @@ impl<const W: usize> PartitionSort<W> {
         }
     }
 
+    /// Improves a winner by the partitions, [`TOGETHER`] of them at a time.
     #[inline]
-    fn look_up_steps<const G: usize>(&self, key: &[u64; W], mut winner: Winner) -> Winner {
+    fn look_up_in_order(&self, key: &[u64; W], mut winner: Winner) -> Winner {
         let nodes = &self.trees.nodes;
         let mut order = &self.order[..];
-        if G > 1 {
-            while let Some((group, after)) = order.split_first_chunk::<G>() {
-                if group[0].best >= winner.rank() {
+        while let Some((group, after)) = order.split_first_chunk::<TOGETHER>() {
+            if group[0].best >= winner.rank() {
+                return winner;
+            }
+            let mut to = group.map(|partition| partition.root);
+            while to.iter().any(|to| to.is_node()) {
+                to = to.map(|to| nodes.step(to, key));
+            }
+            for to in &to[1..] {
+                if *to != To::NOTHING {
+                    prefetch(self.trees.arena.get(to.first()));
+                }
+            }
+            for (to, partition) in to.into_iter().zip(group) {
+                if partition.best >= winner.rank() {
                     return winner;
                 }
-                let mut to = group.map(|partition| partition.root);
-                while to.iter().any(|to| to.is_node()) {
-                    to = to.map(|to| nodes.step(to, key));
-                }
-                for to in &to[1..] {
-                    if *to != To::NOTHING {
-                        prefetch(self.trees.arena.get(to.first()));
-                    }
-                }
-                for (to, partition) in to.into_iter().zip(group) {
-                    if partition.best >= winner.rank() {
-                        return winner;
-                    }
-                    winner = self.trees.compare(to, key, winner);
-                }
-                order = after;
+                winner = self.trees.compare(to, key, winner);
             }
+            order = after;
         }
         for partition in order {
             if partition.best >= winner.rank() {

@@ -144,7 +144,6 @@ pub(super) const ENGINE: Engine = Engine {
             64,
             "the most partitions; rules that none of them takes are in a tuple space",
         ),
-        EngineOption::whole("step", (1, 4), 2, "TEMPORARY"),
         EngineOption::SEED,
     ],
     dynamic: Engine::takes_updates,
@@ -204,7 +203,6 @@ struct PartitionSort<const W: usize> {
     ids: IdMap<EntryIndex>,
     rest: Rest<W>,
     seed: Seed,
-    step: usize,
 }
 
 impl<const W: usize> PartitionSort<W> {
@@ -217,7 +215,6 @@ impl<const W: usize> PartitionSort<W> {
             ids: IdMap::new(seed.number()),
             rest: tss::empty(schema, seed),
             seed,
-            step: 1,
         }
     }
 
@@ -431,7 +428,6 @@ impl<const W: usize> Algorithm<W> for PartitionSort<W> {
         check_rules(set.len())?;
         let (leaf, most) = (options.whole("leaf"), options.whole("partitions"));
         let mut built = PartitionSort::new(set.schema(), leaf, most, options.seed("seed"));
-        built.step = options.whole("step");
         let records = built.trees.arena.reserved_bytes(set.len());
         request.limits.check_bytes(records)?;
         built.place_all(set, &mut request.monitor())?;
