@@ -132,8 +132,12 @@ impl<'a> Grow<'a> {
             }
         }
         let rules = &mut rules[..count];
-        rules.sort_unstable_by_key(|&rule| source.rank(rule));
-        let (list, left) = rules.split_at(count.min(self.leaf));
+        if count > self.leaf {
+            rules.select_nth_unstable_by_key(self.leaf, |&rule| source.rank(rule));
+            monitor.work(count / SIMPLE)?;
+        }
+        let (list, left) = rules.split_at_mut(count.min(self.leaf));
+        list.sort_unstable_by_key(|&rule| source.rank(rule));
         self.left.extend_from_slice(left);
         monitor.advance(list.len())?;
         Ok(source.list(list))

@@ -26,7 +26,7 @@
 //! and counts the lower ends that are not above it: that is the place in `next`.
 //! Eight lower ends are one cache line, what `next` has is another one. Nodes of one
 //! field are a B-tree over the field's intervals. There is no difference between
-//! an inner node of it and one at its bottom, but for what the entries lead to.
+//! an inner node of it and one at its bottom, except for what the entries lead to.
 //!
 //! Lookups do not look at upper ends. A header between two intervals goes on in the
 //! lower one, and does not match the rules that it comes to. Updates read upper ends

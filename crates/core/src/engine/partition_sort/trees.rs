@@ -191,17 +191,21 @@ impl<const W: usize> Trees<W> {
         rule: EntryIndex,
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<To>, BuildError> {
-        monitor.work(self.leaf)?;
-        let mut rules: Vec<_> = self.list(first).chain([rule]).collect();
+        monitor.work(1)?;
         let mut best = (1, 0);
-        let mut ends = Vec::with_capacity(rules.len());
+        let mut ends = Vec::new();
         for (number, dimension) in self.dimensions.iter().enumerate() {
+            let of = |rule| dimension.ends(&self.packed(rule));
+            let new = of(rule);
+            // Most dimensions are out of the question after one look or two.
+            if !(self.list(first)).all(|other| are_sorted(new, of(other))) {
+                continue;
+            }
             ends.clear();
-            let of = |&rule: &EntryIndex| dimension.ends(&self.packed(rule));
-            ends.extend(rules.iter().map(of));
+            ends.extend(self.list(first).chain([rule]).map(of));
             ends.sort_unstable();
             let pairs = || ends.iter().zip(&ends[1..]);
-            if pairs().all(|(one, next)| one == next || one.1 < next.0) {
+            if pairs().all(|(one, next)| are_sorted(*one, *next)) {
                 let classes = 1 + pairs().filter(|(one, next)| one != next).count();
                 best = best.max((classes, usize::MAX - number));
             }
@@ -209,7 +213,9 @@ impl<const W: usize> Trees<W> {
         let (1.., number) = (best.0 - 1, usize::MAX - best.1) else {
             return Ok(None);
         };
+        monitor.work(self.leaf)?;
         let dimension = self.dimensions[number];
+        let mut rules: Vec<_> = self.list(first).chain([rule]).collect();
         rules.sort_unstable_by_key(|&rule| (dimension.ends(&self.packed(rule)).0, self.rank(rule)));
         let mut entries = Vec::with_capacity(best.0);
         let low = |trees: &Trees<W>, rule| trees.ends(number, rule).0;
@@ -406,6 +412,11 @@ impl<const W: usize> Trees<W> {
     pub(super) fn bytes(&self) -> usize {
         self.arena.bytes() + self.nodes.bytes() + self.path.capacity() * size_of::<Step>()
     }
+}
+
+/// Whether two intervals are equal or apart.
+fn are_sorted(one: (u64, u64), other: (u64, u64)) -> bool {
+    one == other || one.1 < other.0 || other.1 < one.0
 }
 
 impl<const W: usize> Arena<W> {
