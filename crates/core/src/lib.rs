@@ -194,6 +194,11 @@ pub mod prelude {
 /// P. He, G. Xie, K. Salamatian, L. Mathy: Meta-Algorithms for Software-Based Packet
 /// Classification. ICNP 2014.
 ///
+/// # PS16
+/// S. Yingchareonthawornchai, J. Daly, A. X. Liu, E. Torng: A Sorted Partitioning
+/// Approach to High-speed and Fast-update OpenFlow Classification. ICNP 2016.
+/// <https://doi.org/10.1109/ICNP.2016.7784429>
+///
 /// # RC15
 /// P. Ramalhete, A. Correia: Left-Right: A Concurrency Control Technique with
 /// Wait-Free Population Oblivious Reads. 2015.

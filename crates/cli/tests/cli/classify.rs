@@ -156,6 +156,7 @@ fn winners_of_a_capture_are_those_of_a_scan() {
         "tuplemerge:c=2",
         "tuplemerge-offline",
         "tuplemerge-vpp",
+        "partition-sort",
     ] {
         let file = folder.path("winners");
         let arguments = format!(

@@ -70,6 +70,7 @@ fn engines_agree_on_the_winner_and_show_their_tables() {
         "tuplemerge",
         "tuplemerge-offline",
         "tuplemerge-vpp",
+        "partition-sort",
     ] {
         let header = "src=2001:db8:20:1::11 dst=2001:db8:20:2::10 dport=443 sport=50000 proto=tcp";
         let report = explain(header, &["--engine", engine]);

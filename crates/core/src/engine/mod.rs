@@ -8,6 +8,7 @@
 //! | `tuplemerge` | dynamic | rules change and lookups must be fast |
 //! | `tuplemerge-offline` | dynamic | the rules are known up front and change little |
 //! | `tuplemerge-vpp` | dynamic | one hash table for all is wanted, as in VPP's ACL plugin |
+//! | `partition-sort` | dynamic | rules change and a published algorithm without hash tables is wanted |
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
 //! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //! | `hyper-split` | static | headers come one at a time; as a part of other methods |
@@ -42,6 +43,7 @@ mod hyper_cuts;
 mod hyper_split;
 mod linear;
 mod options;
+mod partition_sort;
 mod range_tree;
 mod ranked;
 mod rfc;
@@ -67,6 +69,7 @@ pub const ENGINES: &[Engine] = &[
     tuplemerge::ONLINE,
     tuplemerge::OFFLINE,
     tuplemerge::VPP,
+    partition_sort::ENGINE,
     bit_vector::ENGINE,
     rfc::ENGINE,
     hyper_split::ENGINE,

@@ -32,6 +32,8 @@
 //!
 //! [TM19]: crate::papers#tm19
 
+use std::sync::Arc;
+
 use hashbrown::HashMap;
 
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
@@ -44,7 +46,7 @@ use crate::error::BuildError;
 use crate::estimate::{Estimate, Shape};
 use crate::monitor::Monitor;
 use crate::schema::{FieldRole, Schema};
-use crate::seed::MapState;
+use crate::seed::{MapState, Seed};
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -116,9 +118,23 @@ fn kept_bits<const W: usize>(schema: &Schema, ports: bool) -> [u64; W] {
     kept
 }
 
-struct OneTablePerMask<const W: usize> {
+pub(super) struct OneTablePerMask<const W: usize> {
     kept: [u64; W],
     by_mask: HashMap<[u64; W], TableNumber, MapState>,
+}
+
+/// Without rules, for engines that have rules which nothing else takes.
+pub(super) fn empty<const W: usize>(
+    schema: &Arc<Schema>,
+    seed: Seed,
+) -> TupleEngine<W, OneTablePerMask<W>> {
+    TupleEngine {
+        space: TupleSpace::new(schema, Form::Private, seed),
+        placement: OneTablePerMask {
+            kept: [u64::MAX; W],
+            by_mask: HashMap::default(),
+        },
+    }
 }
 
 impl<const W: usize> Placement<W> for OneTablePerMask<W> {

@@ -17,16 +17,27 @@ impl EntryIndex {
     /// No record: the end of a chain.
     pub(in crate::engine) const NONE: EntryIndex = EntryIndex(u32::MAX);
 
+    /// The record of that number, which is not that of [`NONE`](Self::NONE).
+    #[inline]
+    pub(in crate::engine) fn from_number(number: u32) -> EntryIndex {
+        EntryIndex(number)
+    }
+
+    #[inline]
+    pub(in crate::engine) fn number(self) -> u32 {
+        self.0
+    }
+
     fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// Where records are after a [compaction](Arena::compact).
-pub(super) struct Moved(Vec<EntryIndex>);
+pub(in crate::engine) struct Moved(Vec<EntryIndex>);
 
 impl Moved {
-    pub(super) fn to(&self, index: EntryIndex) -> EntryIndex {
+    pub(in crate::engine) fn to(&self, index: EntryIndex) -> EntryIndex {
         match index {
             EntryIndex::NONE => EntryIndex::NONE,
             index => self.0[index.index()],
@@ -49,9 +60,9 @@ pub(in crate::engine) struct Entry<const W: usize> {
     /// The upper ends of ranges, while one word holds them all.
     high: u64,
     pub(in crate::engine) rank: u64,
-    pub(super) next: EntryIndex,
-    pub(super) table: TableNumber,
-    pub(super) action: ActionId,
+    pub(in crate::engine) next: EntryIndex,
+    pub(in crate::engine) table: TableNumber,
+    pub(in crate::engine) action: ActionId,
 }
 
 impl<const W: usize> Entry<W> {
@@ -62,7 +73,7 @@ impl<const W: usize> Entry<W> {
     }
 
     /// The outcome when this rule wins.
-    pub(super) fn winner(&self) -> Winner {
+    pub(in crate::engine) fn winner(&self) -> Winner {
         Winner::from_rank(self.rank)
     }
 
@@ -107,7 +118,7 @@ pub(in crate::engine) struct Arena<const W: usize> {
 }
 
 impl<const W: usize> Arena<W> {
-    pub(super) fn new(schema: &Schema) -> Arena<W> {
+    pub(in crate::engine) fn new(schema: &Schema) -> Arena<W> {
         let ranges = if schema.high_words() <= 1 {
             let narrow = schema.range_fields().iter().map(|range| NarrowRange {
                 word: range.key.low.word,
@@ -130,7 +141,7 @@ impl<const W: usize> Arena<W> {
     }
 
     /// Makes room for exactly that many more rules.
-    pub(super) fn reserve(&mut self, rules: usize) {
+    pub(in crate::engine) fn reserve(&mut self, rules: usize) {
         self.entries.reserve_exact(rules);
         if matches!(self.ranges, Ranges::Wide(_)) {
             self.highs.reserve_exact(rules * self.high_words);
@@ -138,7 +149,7 @@ impl<const W: usize> Arena<W> {
     }
 
     /// Bytes that [`reserve`](Self::reserve) takes for the first rules.
-    pub(super) fn reserved_bytes(&self, rules: usize) -> usize {
+    pub(in crate::engine) fn reserved_bytes(&self, rules: usize) -> usize {
         let highs = match self.ranges {
             Ranges::Narrow(_) => 0,
             Ranges::Wide(_) => self.high_words * size_of::<u64>(),
@@ -146,12 +157,12 @@ impl<const W: usize> Arena<W> {
         rules.saturating_mul(size_of::<Entry<W>>() + highs)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::engine) fn len(&self) -> usize {
         self.live
     }
 
     /// Stores a rule that is in no table yet.
-    pub(super) fn add(&mut self, rule: &RuleRef<'_>) -> EntryIndex {
+    pub(in crate::engine) fn add(&mut self, rule: &RuleRef<'_>) -> EntryIndex {
         let high = rule.high();
         let entry = Entry {
             value: rule.value().try_into().expect("a rule of this width"),
@@ -194,21 +205,30 @@ impl<const W: usize> Arena<W> {
     }
 
     /// Forgets a rule that is in no table any more.
-    pub(super) fn remove(&mut self, index: EntryIndex) {
+    pub(in crate::engine) fn remove(&mut self, index: EntryIndex) {
         self.entries[index.index()].next = self.free;
         self.free = index;
         self.live -= 1;
     }
 
+    /// The same for a rule that is noted as being in one still.
+    pub(in crate::engine) fn remove_unlinked(&mut self, index: EntryIndex) {
+        self.get_mut(index).table = TableNumber::NONE;
+        self.remove(index);
+    }
+
     /// Whether three fifths of the records, of many, hold nothing.
-    pub(super) fn is_sparse(&self) -> bool {
+    pub(in crate::engine) fn is_sparse(&self) -> bool {
         self.entries.capacity() > SMALL && self.live * 5 < self.entries.capacity() * 2
     }
 
     /// Moves the rules, which must all be in tables, together and gives the
     /// rest of the memory back. Tables get other numbers. Returns the new place
     /// of each record.
-    pub(super) fn compact(&mut self, table: impl Fn(TableNumber) -> TableNumber) -> Moved {
+    pub(in crate::engine) fn compact(
+        &mut self,
+        table: impl Fn(TableNumber) -> TableNumber,
+    ) -> Moved {
         let mut places = vec![EntryIndex::NONE; self.entries.len()];
         let mut entries: Vec<Entry<W>> = Vec::with_capacity(self.live);
         let mut highs = Vec::new();
@@ -240,30 +260,38 @@ impl<const W: usize> Arena<W> {
         moved
     }
 
+    /// Gives spare room back; returns how many bytes were held before.
+    pub(in crate::engine) fn shrink(&mut self) -> usize {
+        let before = self.bytes();
+        self.entries.shrink_to_fit();
+        self.highs.shrink_to_fit();
+        before
+    }
+
     /// Records, used or not.
-    pub(super) fn records(&self) -> usize {
+    pub(in crate::engine) fn records(&self) -> usize {
         self.entries.len()
     }
 
     /// The record at a position, if its rule is in a table.
-    pub(super) fn record(&self, position: usize) -> Option<EntryIndex> {
+    pub(in crate::engine) fn record(&self, position: usize) -> Option<EntryIndex> {
         let used = self.entries.get(position)?.table != TableNumber::NONE;
         used.then(|| EntryIndex(u32::try_from(position).expect("fewer rules than ids")))
     }
 
     #[inline]
-    pub(super) fn get(&self, index: EntryIndex) -> &Entry<W> {
+    pub(in crate::engine) fn get(&self, index: EntryIndex) -> &Entry<W> {
         &self.entries[index.index()]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, index: EntryIndex) -> &mut Entry<W> {
+    pub(in crate::engine) fn get_mut(&mut self, index: EntryIndex) -> &mut Entry<W> {
         &mut self.entries[index.index()]
     }
 
     /// Whether a rule matches a key.
     #[inline]
-    pub(super) fn matches(&self, index: EntryIndex, key: &[u64; W]) -> bool {
+    pub(in crate::engine) fn matches(&self, index: EntryIndex, key: &[u64; W]) -> bool {
         let entry = self.get(index);
         let mut differing = 0;
         for ((key, value), mask) in key.iter().zip(&entry.value).zip(&entry.mask) {
@@ -297,7 +325,7 @@ impl<const W: usize> Arena<W> {
     }
 
     /// The rules of a table, found by looking at every record of a part of them.
-    pub(super) fn linked_to(
+    pub(in crate::engine) fn linked_to(
         &self,
         table: TableNumber,
         records: Range<usize>,
@@ -310,7 +338,11 @@ impl<const W: usize> Arena<W> {
     }
 
     /// The rule in the form that un-wildcarding works on.
-    pub(super) fn packed<'a>(&'a self, schema: &'a Schema, index: EntryIndex) -> PackedRule<'a> {
+    pub(in crate::engine) fn packed<'a>(
+        &'a self,
+        schema: &'a Schema,
+        index: EntryIndex,
+    ) -> PackedRule<'a> {
         let entry = self.get(index);
         PackedRule {
             schema,
@@ -324,12 +356,12 @@ impl<const W: usize> Arena<W> {
     }
 
     /// Bytes held, spare room included.
-    pub(super) fn bytes(&self) -> usize {
+    pub(in crate::engine) fn bytes(&self) -> usize {
         self.entries.capacity() * size_of::<Entry<W>>() + self.highs.capacity() * size_of::<u64>()
     }
 
     /// Bytes that an arena holds after room for `rules` rules was reserved.
-    pub(super) fn bytes_for(schema: &Schema, rules: usize) -> usize {
+    pub(in crate::engine) fn bytes_for(schema: &Schema, rules: usize) -> usize {
         let wide = match schema.high_words() {
             0 | 1 => 0,
             words => words * size_of::<u64>(),

@@ -103,6 +103,17 @@ pub(in crate::engine) struct TupleEngine<const W: usize, P> {
 /// What progress observers are told while rules are copied.
 const COPYING: &str = "copying rules";
 
+impl<const W: usize, P: Placement<W>> TupleEngine<W, P> {
+    /// Puts a stored rule into a table.
+    pub(in crate::engine) fn place(
+        &mut self,
+        entry: EntryIndex,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        self.placement.place(&mut self.space, entry, monitor)
+    }
+}
+
 impl<const W: usize, P: Placement<W>> Algorithm<W> for TupleEngine<W, P> {
     type Buffers = Buffers;
 

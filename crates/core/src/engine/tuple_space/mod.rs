@@ -62,11 +62,11 @@ mod estimate;
 mod lookup;
 mod slots;
 
-pub(super) use arena::EntryIndex;
+pub(super) use arena::{Arena, EntryIndex};
 pub(super) use engine::{Placement, TupleEngine, place_one_by_one};
 pub(super) use estimate::{Placing, SpaceEstimate, TableEstimate, most_keys};
 
-use arena::{Arena, Entry};
+use arena::Entry;
 use slots::{Slots, Tag};
 
 /// A table of a tuple space. Numbers are reused after a table is gone.
@@ -76,7 +76,12 @@ pub(super) struct TableNumber(u32);
 impl TableNumber {
     const NONE: TableNumber = TableNumber(u32::MAX);
 
-    fn index(self) -> usize {
+    /// The table of that number.
+    pub(super) fn new(number: u32) -> TableNumber {
+        TableNumber(number)
+    }
+
+    pub(super) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -700,7 +705,7 @@ impl<const W: usize> TupleSpace<W> {
     }
 
     /// Bytes of everything: the rules, and the rest.
-    fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self) -> usize {
         let tables = self.tables.capacity() * size_of::<Table<W>>()
             + self.order.capacity() * size_of::<(u64, TableNumber)>();
         let slots: usize = self.tables.iter().map(|table| table.slots.bytes()).sum();

@@ -1,0 +1,554 @@
+//! `partition-sort`: few partitions of rules that can be sorted, each a search tree
+//! over all fields.
+//!
+//! # Idea
+//! In each field a rule has an interval. Rules are *sortable* ([PS16]) if the
+//! intervals of any two of them are equal or apart in a first field; where they are
+//! equal, the same holds in a second one, and so on. Then at most one of several
+//! different rules matches a header, and a search tree finds it: a tree over the
+//! intervals of the first field, below each of them one over the second field.
+//! Rules are divided into few *partitions* that are sortable, in the order of their
+//! best rules, and a lookup ends when no later partition can win.
+//!
+//! # Data layout
+//! ```text
+//! order   [ best | root | number | rules ] …                  best first
+//!                    │
+//! nodes   [ 8 lower ends ][ best | 9 × next | a rule | word, shift … ]   128 B
+//!            ascending            │
+//!                                 ├─▶ node of the same field     a B-tree
+//!                                 ├─▶ node of another field      equal so far
+//!                                 └─▶ list: [ rule ] ─next─▶ [ rule ]    64 B each
+//! ids     { rule id → rule }              for IPv4, up to `leaf`, best first
+//! rest    tuple space of rules that no partition takes
+//! ```
+//! A node shifts a word of the key up until the field's highest bit is the word's,
+//! and counts the lower ends that are not above it: that is the place in `next`.
+//! Eight lower ends are one cache line, what `next` has is another one. Nodes of one
+//! field are a B-tree over the field's intervals. There is no difference between
+//! an inner node of it and one at its bottom, except for what the entries lead to.
+//!
+//! Lookups do not look at upper ends. A header between two intervals goes on in the
+//! lower one, and does not match the rules that it comes to. Updates read upper ends
+//! from the rules.
+//!
+//! # Build
+//! ```text
+//! until no rule is left:
+//!     tree(all rules that are left) becomes a partition
+//!
+//! tree(rules):
+//!     list of all if they are at most `leaf`
+//!     for each field: classes of rules with the same interval;
+//!                     total = the most weight of classes that are apart
+//!     take the field of the largest total; leave the other classes to later trees
+//!     tree(class) for each class, and nodes above
+//!     where no field tells rules apart: list of the best `leaf`, the others are left
+//! ```
+//! This is GrInd of [PS16]: weighted interval scheduling for each field, then
+//! the field that keeps most. A class of up to `leaf` rules weighs as many; a rule
+//! beyond them weighs three quarters, because later fields will not keep all.
+//!
+//! # Lookup
+//! See [`lookup`]: one key at a time, in batches, and with un-wildcarding.
+//!
+//! # Updates
+//! An insertion tries the partitions, the best first: the rule goes down by its
+//! intervals. Where one is equal it goes on; where it is apart from both
+//! neighbours it becomes an entry; where it overlaps one the next partition is tried.
+//! A list that has more than `leaf` rules becomes nodes of the field that tells most
+//! of them apart, if there is one in which all are equal or apart. A full node is
+//! split as in a B-tree. A removal goes down the same way. A node with one entry
+//! tells nothing apart: what the entry leads to takes its place.
+//!
+//! # Cost
+//! n rules, d fields: lookup O(d + log n) nodes and one list for each partition that
+//! may hold a better rule. An update visits as many nodes in each partition that it
+//! tries. There are at most `partitions`; rules that none takes go to a tuple space
+//! as that of `tss`, so n rules that all overlap take at most `partitions` × n tries.
+//! Building O(d n log n) for each field of each partition, and at most 16 n rules are
+//! looked at besides those that find their places. Memory O(n): nodes have at least two
+//! entries each. When three fifths of the records or of the nodes are free, they
+//! are moved together within the removal that makes it so.
+//!
+//! # Where we differ from the paper, and why
+//! What [TM19] says of the method, and what it is known for, is what this follows.
+//! - The paper has one order of fields for each partition. Here every class of rules
+//!   chooses its next field, so fewer rules are refused, and a field in which all rules
+//!   of a class agree needs no node.
+//! - Lists of up to `leaf` rules need not be sortable. Ports of firewalls overlap
+//!   below equal addresses: with lists of eight there are half as many partitions.
+//!   `leaf=1` sorts all rules, as the paper does.
+//! - The paper has balanced binary trees, weighted over all fields. A B-tree of
+//!   eight entries has a third of the levels, which cost a cache miss each.
+//! - The paper grows a small partition anew, of up to ten rules, with each rule that
+//!   comes. Here the field of a list is chosen when it becomes too long, by the rules
+//!   that it has then. `rebuild` grows all partitions anew.
+//! - The paper leaves the number of partitions open. Here it has a bound.
+//! - Fields wider than 64 bits are two dimensions, and a value under a mask with holes
+//!   stands for the interval around it: see [`dimension`]. Rules in lists are compared
+//!   in full, so such intervals may hold more than the rule matches.
+//!
+//! # References
+//! [PS16]; [TM19] §II.B, ref. 11.
+//!
+//! [PS16]: crate::papers#ps16
+//! [TM19]: crate::papers#tm19
+
+mod dimension;
+mod estimate;
+mod grow;
+mod lookup;
+mod node;
+#[cfg(test)]
+mod tests;
+mod trees;
+
+use std::sync::Arc;
+
+use crate::classifier::{LookupTrace, Metric, Progress};
+use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::tss::{self, OneTablePerMask};
+use crate::engine::tuple_space::{EntryIndex, TableNumber, TupleEngine};
+use crate::engine::{Engine, EngineOption, Wraps};
+use crate::error::BuildError;
+use crate::id_map::IdMap;
+use crate::memory::{Memory, bytes_of};
+use crate::monitor::{Monitor, unwatched};
+use crate::rule::{ActionId, Priority, Rule, RuleId, RuleRef, Winner};
+use crate::ruleset::RuleSet;
+use crate::schema::Schema;
+use crate::seed::Seed;
+
+use grow::Grow;
+use lookup::Buffers;
+use node::{MOST_RULES, To};
+use trees::{Source, Trees};
+
+/// The registry entry.
+pub(super) const ENGINE: Engine = Engine {
+    name: "partition-sort",
+    summary: "few partitions of rules that can be sorted, each a search tree over all fields",
+    paper: "[PS16]; [TM19] ref. 11",
+    wraps: Wraps::Nothing,
+    options: &[
+        EngineOption::whole(
+            "leaf",
+            (1, 64),
+            8,
+            "how many rules may share a leaf without being told apart",
+        ),
+        EngineOption::whole(
+            "partitions",
+            (1, 256),
+            64,
+            "the most partitions; rules that none of them takes are in a tuple space",
+        ),
+        EngineOption::SEED,
+    ],
+    dynamic: Engine::takes_updates,
+    accepts: Engine::accepts_all,
+    build: build_dynamic::<AnyWidth>,
+    estimate: estimate::estimate,
+};
+
+/// What progress observers are told while rules are placed.
+const SORTING: &str = "sorting rules into partitions";
+const PLACING: &str = "placing other rules";
+const NAMING: &str = "noting ids";
+
+/// Beyond this many rules, partitions are grown from all that are left as long as
+/// each takes this share of them. What is left is placed rule by rule.
+const FEW: usize = 1024;
+const SHARE: usize = 16;
+
+/// Refuses more rules than can be numbered.
+fn check_rules(rules: usize) -> Result<(), BuildError> {
+    if rules > MOST_RULES {
+        return Err(BuildError::EngineFull {
+            engine: ENGINE.name.to_owned(),
+            rules,
+            limit: MOST_RULES,
+        });
+    }
+    Ok(())
+}
+
+/// The engine at every key width.
+struct AnyWidth;
+
+impl DynamicFamily for AnyWidth {
+    type At<const W: usize> = PartitionSort<W>;
+}
+
+/// Where rules go that no partition takes.
+type Rest<const W: usize> = TupleEngine<W, OneTablePerMask<W>>;
+
+/// Rules that can be sorted.
+#[derive(Clone, Copy, Debug)]
+struct Partition {
+    /// The rank of the best rule.
+    best: u64,
+    root: To,
+    number: TableNumber,
+    rules: usize,
+}
+
+/// Partitions in the order of their best rules, and the rules that none takes.
+struct PartitionSort<const W: usize> {
+    trees: Trees<W>,
+    order: Vec<Partition>,
+    /// The most partitions.
+    most: usize,
+    ids: IdMap<EntryIndex>,
+    rest: Rest<W>,
+    seed: Seed,
+}
+
+impl<const W: usize> PartitionSort<W> {
+    /// Without rules.
+    fn new(schema: &Arc<Schema>, leaf: usize, most: usize, seed: Seed) -> PartitionSort<W> {
+        PartitionSort {
+            trees: Trees::new(schema, leaf),
+            order: Vec::new(),
+            most,
+            ids: IdMap::new(seed.number()),
+            rest: tss::empty(schema, seed),
+            seed,
+        }
+    }
+
+    fn has_rest(&self) -> bool {
+        self.rest.space.len() > 0
+    }
+
+    /// Grows partitions over the rules of a set. Those that are left are placed one
+    /// by one. There are no rules yet.
+    fn place_all(&mut self, set: &RuleSet, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        let count = set.len();
+        monitor
+            .memory()
+            .keep(self.trees.arena.reserved_bytes(count))?;
+        self.trees.arena.reserve(count);
+        let places = bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count));
+        monitor.begin(SORTING, count)?;
+        monitor.memory().take(places)?;
+        let mut left: Vec<u32> = (0..).take(count).collect();
+        let mut source = Source {
+            set,
+            arena: &mut self.trees.arena,
+            partition: TableNumber::new(0),
+            places: vec![EntryIndex::NONE; count],
+        };
+        let mut numbers = 0_u32..;
+        let dimensions = &self.trees.dimensions;
+        let mut grow = Grow::new(dimensions, self.trees.leaf, count, monitor)?;
+        while !left.is_empty() && self.order.len() < self.most {
+            let before = left.len();
+            let below = grow.partition(&mut left, &mut source, &mut self.trees.nodes, monitor)?;
+            let number = source.partition;
+            monitor.memory().room_to_keep(&mut self.order)?;
+            self.order.push(Partition {
+                best: below.best,
+                root: below.to,
+                number,
+                rules: before - left.len(),
+            });
+            numbers.next();
+            source.partition = TableNumber::new(numbers.start);
+            if before > FEW && before - left.len() < before / SHARE {
+                break;
+            }
+        }
+        grow.finish(monitor);
+        let mut places = source.places;
+        self.order.sort_unstable_by_key(|partition| partition.best);
+
+        monitor.begin(PLACING, left.len())?;
+        let mut unplaced = Vec::new();
+        for &rule in &left {
+            let stored = self.trees.arena.add(&set.rule(rule as usize));
+            if self.place(stored, monitor)? {
+                places[rule as usize] = stored;
+            } else {
+                self.trees.arena.remove(stored);
+                monitor.memory().room(&mut unplaced)?;
+                unplaced.push(rule);
+            }
+            monitor.advance(1)?;
+        }
+        self.place_in_rest(set, &unplaced, monitor)?;
+        monitor
+            .memory()
+            .give_back(bytes_of::<u32>(unplaced.capacity()));
+        drop((left, unplaced));
+
+        monitor.begin(NAMING, count)?;
+        let mut counted = 0;
+        for from in (0..count).step_by(Monitor::BLOCK) {
+            let some = from..count.min(from + Monitor::BLOCK);
+            let of = |at: usize| (set.rule(at).id(), places[at]);
+            let placed = some
+                .clone()
+                .map(of)
+                .filter(|&(_, at)| at != EntryIndex::NONE);
+            self.ids.extend(placed);
+            monitor.memory().recount(&mut counted, self.ids.bytes())?;
+            monitor.advance(some.len())?;
+        }
+        drop(places);
+        monitor
+            .memory()
+            .give_back(bytes_of::<EntryIndex>(count).saturating_add(bytes_of::<u32>(count)));
+        Ok(())
+    }
+
+    /// Puts rules into the tuple space, and gives the room for them back.
+    fn place_in_rest(
+        &mut self,
+        set: &RuleSet,
+        rules: &[u32],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        if rules.is_empty() {
+            return Ok(());
+        }
+        self.rest.space.reserve(rules.len(), monitor)?;
+        for &rule in rules {
+            let stored = self.rest.space.store(&set.rule(rule as usize));
+            let stored = stored.expect("ids of a set differ");
+            self.rest.place(stored, monitor)?;
+            monitor.work(1)?;
+        }
+        let before = self.trees.arena.shrink();
+        monitor.memory().replace(before, self.trees.arena.bytes())
+    }
+
+    /// Puts a stored rule into the first partition that takes it, or into a new
+    /// one. Says whether one did.
+    fn place(&mut self, rule: EntryIndex, monitor: &mut Monitor<'_>) -> Result<bool, BuildError> {
+        let rank = self.trees.rank(rule);
+        for place in 0..self.order.len() {
+            monitor.work(1)?;
+            let root = self.order[place].root;
+            if let Some(root) = self.trees.insert(root, rule, monitor)? {
+                let partition = &mut self.order[place];
+                partition.root = root;
+                partition.rules += 1;
+                self.trees.arena.get_mut(rule).table = partition.number;
+                if rank < partition.best {
+                    partition.best = rank;
+                    self.sift(place);
+                }
+                return Ok(true);
+            }
+        }
+        if self.order.len() == self.most {
+            return Ok(false);
+        }
+        let mut numbers = (0..).map(TableNumber::new);
+        let is_used = |number| {
+            self.order
+                .iter()
+                .any(|partition| partition.number == number)
+        };
+        let number = numbers
+            .find(|&number| !is_used(number))
+            .expect("few partitions");
+        monitor.memory().room_to_keep(&mut self.order)?;
+        self.trees.arena.get_mut(rule).table = number;
+        self.order.push(Partition {
+            best: rank,
+            root: To::list(rule),
+            number,
+            rules: 1,
+        });
+        self.sift(self.order.len() - 1);
+        Ok(true)
+    }
+
+    /// Moves a partition to where its best rule says.
+    fn sift(&mut self, place: usize) {
+        let partition = self.order.remove(place);
+        let to = (self.order).partition_point(|other| other.best < partition.best);
+        self.order.insert(to, partition);
+    }
+
+    /// Takes a stored rule out of its partition, and forgets it.
+    fn unplace(&mut self, rule: EntryIndex) {
+        let number = self.trees.arena.get(rule).table;
+        let mut places = self.order.iter();
+        let place = places.position(|partition| partition.number == number);
+        let place = place.expect("a stored rule is in a partition");
+        let root = self.trees.remove(self.order[place].root, rule);
+        self.trees.arena.remove_unlinked(rule);
+        if root == To::NOTHING {
+            self.order.remove(place);
+            return;
+        }
+        let best = self.trees.below(root).best;
+        let partition = &mut self.order[place];
+        partition.root = root;
+        partition.rules -= 1;
+        if best != partition.best {
+            partition.best = best;
+            self.sift(place);
+        }
+    }
+
+    /// Gives the memory of rules and nodes that are gone back, if that is most of
+    /// it: as much work as there are rules left, after half as many removals again.
+    fn compact_if_sparse(&mut self) {
+        let trees = &mut self.trees;
+        if !trees.arena.is_sparse() && !trees.nodes.are_sparse() {
+            return;
+        }
+        let moved = trees.arena.compact(|partition| partition);
+        let to = trees.nodes.compact(|rule| moved.to(rule));
+        for partition in &mut self.order {
+            partition.root = to(partition.root);
+        }
+        drop(to);
+        trees.nodes.move_rules(|rule| moved.to(rule));
+        let rules = trees.arena.records();
+        for position in 0..rules {
+            let rule = trees.arena.record(position).expect("all are there");
+            let id = trees.arena.get(rule).id();
+            *self.ids.get_mut(id).expect("its id is known") = rule;
+        }
+        self.order.shrink_to_fit();
+    }
+}
+
+impl<const W: usize> Algorithm<W> for PartitionSort<W> {
+    type Buffers = Buffers<W>;
+
+    fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
+        let (options, set) = (request.spec.options(), request.rules);
+        check_rules(set.len())?;
+        let (leaf, most) = (options.whole("leaf"), options.whole("partitions"));
+        let mut built = PartitionSort::new(set.schema(), leaf, most, options.seed("seed"));
+        let records = built.trees.arena.reserved_bytes(set.len());
+        request.limits.check_bytes(records)?;
+        built.place_all(set, &mut request.monitor())?;
+        Ok(built)
+    }
+
+    fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
+        self.look_up(key, best)
+    }
+
+    fn improve_batch(&self, keys: &[[u64; W]], winners: &mut [Winner], buffers: &mut Buffers<W>) {
+        self.look_up_batch(keys, winners, buffers);
+    }
+
+    fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
+        self.look_up_masked(key, best, mask)
+    }
+
+    fn trace(&self, key: &[u64; W]) -> LookupTrace {
+        self.look_up_traced(key)
+    }
+
+    fn rules(&self) -> usize {
+        self.trees.arena.len() + self.rest.rules()
+    }
+
+    fn tables(&self) -> usize {
+        self.order.len() + self.rest.tables()
+    }
+
+    fn bytes(&self) -> usize {
+        self.trees.bytes()
+            + self.order.capacity() * size_of::<Partition>()
+            + self.ids.bytes()
+            + self.rest.bytes()
+    }
+
+    fn metrics(&self) -> Vec<Metric> {
+        let largest = self.order.iter().map(|partition| partition.rules).max();
+        vec![
+            Metric::count("partitions", self.order.len()),
+            Metric::count("rules in the largest partition", largest.unwrap_or(0)),
+            Metric::count("nodes", self.trees.nodes.len()),
+            Metric::count("rules in no partition", self.rest.rules()),
+        ]
+    }
+}
+
+impl<const W: usize> Updates<W> for PartitionSort<W> {
+    fn capacity(&self) -> usize {
+        MOST_RULES
+    }
+
+    fn contains(&self, id: RuleId) -> bool {
+        self.ids.get(id).is_some() || (self.has_rest() && self.rest.contains(id))
+    }
+
+    fn copy_rule(&self, id: RuleId, words: &mut Vec<u64>) -> Option<Priority> {
+        let Some(rule) = self.ids.get(id) else {
+            return self.rest.copy_rule(id, words);
+        };
+        let packed = self.trees.packed(rule);
+        for part in [packed.value, packed.mask, packed.high] {
+            words.extend_from_slice(part);
+        }
+        Winner::from_rank(self.trees.rank(rule)).priority()
+    }
+
+    fn action(&self, id: RuleId) -> Option<ActionId> {
+        match self.ids.get(id) {
+            Some(rule) => Some(self.trees.arena.get(rule).action),
+            None => self.rest.action(id),
+        }
+    }
+
+    fn winners(&self) -> Vec<Winner> {
+        let stored = self.ids.iter().map(|(_, rule)| self.trees.rank(rule));
+        let mut winners: Vec<Winner> = stored.map(Winner::from_rank).collect();
+        winners.extend(self.rest.winners());
+        winners
+    }
+
+    fn insert(&mut self, rule: &RuleRef<'_>) -> bool {
+        if self.contains(rule.id()) {
+            return false;
+        }
+        let stored = self.trees.arena.add(rule);
+        if unwatched(|monitor| self.place(stored, monitor)) {
+            self.ids.set(rule.id(), stored);
+        } else {
+            self.trees.arena.remove(stored);
+            self.rest.insert(rule);
+        }
+        true
+    }
+
+    fn remove(&mut self, id: RuleId) -> bool {
+        let Some(rule) = self.ids.remove(id) else {
+            return self.has_rest() && self.rest.remove(id);
+        };
+        self.unplace(rule);
+        self.compact_if_sparse();
+        true
+    }
+
+    /// Grows all partitions anew, beside the old ones.
+    fn rebuild(&mut self, progress: &mut dyn Progress) -> Result<(), BuildError> {
+        let schema = &self.trees.schema;
+        let mut set = RuleSet::new(schema);
+        set.reserve(Algorithm::<W>::rules(self));
+        for winner in self.winners() {
+            let (id, mut words) = (winner.rule().expect("a rule"), Vec::new());
+            let priority = self.copy_rule(id, &mut words).expect("its id is known");
+            let action = self.action(id).expect("its id is known");
+            let rule = Rule::from_words(schema, id, priority, action, 0, words);
+            set.push(rule.view()).expect("ids differ");
+        }
+        let mut rebuilt = PartitionSort::new(schema, self.trees.leaf, self.most, self.seed);
+        let mut memory = Memory::unlimited();
+        rebuilt.place_all(&set, &mut Monitor::new(progress, &mut memory))?;
+        *self = rebuilt;
+        Ok(())
+    }
+}
