@@ -11,6 +11,7 @@
 //! | `bit-vector` | static | there are up to a few thousand rules; as a part of other methods |
 //! | `rfc` | static | there are up to a thousand rules, or few of them overlap |
 //! | `hyper-split` | static | headers come one at a time; as a part of other methods |
+//! | `decomposition` | static | rules have many fields, such as fifteen, and do not change |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
@@ -33,6 +34,7 @@ use crate::schema::Schema;
 pub mod adapter;
 
 mod bit_vector;
+mod decomposition;
 mod forest;
 mod hyper_split;
 mod linear;
@@ -64,6 +66,7 @@ pub const ENGINES: &[Engine] = &[
     bit_vector::ENGINE,
     rfc::ENGINE,
     hyper_split::ENGINE,
+    decomposition::ENGINE,
     sfl::ENGINE,
 ];
 

@@ -20,7 +20,7 @@
 //!
 //! [DEC14]: crate::papers#dec14
 
-use crate::schema::Placement;
+use crate::schema::{Placement, prefix_mask};
 use crate::simd::Aligned;
 
 /// Values that are searched in step with each other.
@@ -93,6 +93,20 @@ impl RangeTree {
             most
         };
         (start(interval), high)
+    }
+
+    /// The fewest leading bits of a field of `width` bits that say that a value
+    /// is in the interval of the key's.
+    pub(super) fn leading_bits(&self, place: &Placement, width: u32, key: &[u64]) -> u32 {
+        let found = place.get(key);
+        let most = prefix_mask(width, width);
+        let (low, high) = self.ends(self.find(place, key), most);
+        let inside = |length: &u32| {
+            let mask = prefix_mask(width, *length);
+            low <= found & mask && (found & mask) | (most & !mask) <= high
+        };
+        let length = (0..=width).find(inside);
+        length.expect("the value itself is in its interval")
     }
 
     /// The interval of a key's field.

@@ -1,0 +1,405 @@
+//! Lookups: one header, many, with the bits that the outcome depended on, and
+//! step by step.
+
+use super::Decomposition;
+use super::field::Class;
+use crate::classifier::{LookupTrace, Probe};
+use crate::engine::bit_vector::{BLOCK_RULES, first_bits, places};
+use crate::engine::range_tree::GROUP;
+use crate::rule::{RuleId, Winner};
+use crate::schema::MAX_FIELDS;
+use crate::simd::bits::{WORDS, common, first_common};
+use crate::simd::prefetch;
+use crate::unwildcard;
+
+/// Groups of a batch that are searched before any of them is joined.
+const GROUPS: usize = 4;
+
+/// What the searches of some keys found, key by key.
+#[derive(Default)]
+pub(super) struct Buffers {
+    lists: Vec<u32>,
+    rows: Vec<usize>,
+}
+
+impl Decomposition {
+    /// The better of `best` and the best rule that matches.
+    #[inline]
+    pub(super) fn look_up<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
+        match self.shared.fields.len() {
+            0..=8 => self.look_up_with::<W, 8>(key, best),
+            9..=16 => self.look_up_with::<W, 16>(key, best),
+            _ => self.look_up_with::<W, MAX_FIELDS>(key, best),
+        }
+    }
+
+    /// The same with room for `F` fields.
+    #[inline]
+    fn look_up_with<const W: usize, const F: usize>(
+        &self,
+        key: &[u64; W],
+        best: Winner,
+    ) -> Winner {
+        let (mut lists, mut rows) = ([0; F], [0; F]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        self.finish(key, &lists[..listing], &rows[..joining], best)
+    }
+
+    /// Searches all fields. Returns how many lists and how many vectors there
+    /// are, at least one of these.
+    #[inline(always)]
+    fn search(&self, key: &[u64], lists: &mut [u32], rows: &mut [usize]) -> (usize, usize) {
+        let (mut listing, mut joining) = (0, 0);
+        for field in &self.shared.fields {
+            let class = field.class(key);
+            if field.has_lists {
+                lists[listing] = class.list;
+                listing += 1;
+            }
+            if field.has_rows {
+                rows[joining] = class.row as usize;
+                joining += 1;
+            }
+        }
+        // Without fields, all rules are candidates: the first vector has them.
+        (listing, joining.max(1))
+    }
+
+    /// The better of `best` and the best rule of lists and vectors that matches.
+    #[inline(always)]
+    fn finish<const W: usize>(
+        &self,
+        key: &[u64; W],
+        lists: &[u32],
+        rows: &[usize],
+        best: Winner,
+    ) -> Winner {
+        let better = self.rules.better_than(best);
+        let mut place = self.first_joined(key, rows, better);
+        for &list in lists {
+            place = self.first_listed(key, list, place);
+        }
+        match place < better {
+            true => self.rules.winner(place),
+            false => best,
+        }
+    }
+
+    /// The first rule of a list that matches and is below `bound`; otherwise
+    /// `bound`.
+    #[inline(always)]
+    fn first_listed<const W: usize>(&self, key: &[u64; W], list: u32, bound: usize) -> usize {
+        for &place in &self.shared.store.lists[list as usize..] {
+            let place = place as usize;
+            if place >= bound {
+                break;
+            }
+            if self.rules.matches_key(place, key) {
+                return place;
+            }
+        }
+        bound
+    }
+
+    /// The first rule in all vectors that matches and is below `bound`; otherwise
+    /// `bound`.
+    #[inline(always)]
+    fn first_joined<const W: usize>(&self, key: &[u64; W], rows: &[usize], bound: usize) -> usize {
+        let (store, wide) = (&self.shared.store, &self.shared.wide);
+        if !self.stops {
+            return self.first_of_all(key, rows, bound);
+        }
+        if store.summary > 0 {
+            return self.first_summarised(key, rows, bound);
+        }
+        let mut from = 0;
+        while let Some((block, bits)) =
+            first_common(self.isa, &store.rows, rows, from, store.row_blocks)
+        {
+            for bit in places(&bits, block) {
+                let place = wide[bit] as usize;
+                if place >= bound {
+                    return bound;
+                }
+                if self.rules.matches_key(place, key) {
+                    return place;
+                }
+            }
+            from = block + 1;
+            if wide.get(from * BLOCK_RULES).is_none_or(|&place| place as usize >= bound) {
+                break;
+            }
+        }
+        bound
+    }
+
+    /// The same with summaries.
+    fn first_summarised<const W: usize>(
+        &self,
+        key: &[u64; W],
+        rows: &[usize],
+        bound: usize,
+    ) -> usize {
+        let (store, wide) = (&self.shared.store, &self.shared.wide);
+        let mut from = 0;
+        while let Some((head, blocks)) =
+            first_common(self.isa, &store.rows, rows, from, store.summary)
+        {
+            for block in places(&blocks, head) {
+                if wide[block * BLOCK_RULES] as usize >= bound {
+                    return bound;
+                }
+                let at = store.summary + block;
+                let joined = first_common(self.isa, &store.rows, rows, at, at + 1);
+                let bits = joined.map_or([0; WORDS], |(_, bits)| bits);
+                for bit in places(&bits, block) {
+                    let place = wide[bit] as usize;
+                    if place >= bound {
+                        return bound;
+                    }
+                    if self.rules.matches_key(place, key) {
+                        return place;
+                    }
+                }
+            }
+            from = head + 1;
+        }
+        bound
+    }
+
+    /// The same, without stopping at the first rule.
+    fn first_of_all<const W: usize>(
+        &self,
+        key: &[u64; W],
+        rows: &[usize],
+        bound: usize,
+    ) -> usize {
+        let (store, wide) = (&self.shared.store, &self.shared.wide);
+        let mut first = bound;
+        let mut from = store.summary;
+        while let Some((block, bits)) =
+            first_common(self.isa, &store.rows, rows, from, store.row_blocks)
+        {
+            from = block + 1;
+            for bit in places(&bits, block - store.summary) {
+                let place = wide[bit] as usize;
+                if place < first && self.rules.matches_key(place, key) {
+                    first = place;
+                }
+            }
+        }
+        first
+    }
+
+    /// Looks a batch up.
+    pub(super) fn look_up_batch<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers,
+    ) {
+        let (listing, joining) = (self.shared.listing, self.shared.joining.max(1));
+        buffers.lists.resize(GROUPS * GROUP * listing, 0);
+        buffers.rows.clear();
+        buffers.rows.resize(GROUPS * GROUP * joining, 0);
+        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
+        let winners = of_groups.chunks_mut(GROUPS * GROUP);
+        for (groups, winners) in groups.chunks(GROUPS).zip(winners) {
+            self.look_up_groups(groups, winners, buffers);
+        }
+        for (key, winner) in rest.iter().zip(of_rest) {
+            *winner = self.look_up(key, *winner);
+        }
+    }
+
+    /// Looks some groups up, at most [`GROUPS`].
+    fn look_up_groups<const W: usize>(
+        &self,
+        groups: &[[[u64; W]; GROUP]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers,
+    ) {
+        let shared = &*self.shared;
+        let (listing, joining) = (shared.listing, shared.joining.max(1));
+        let mut classes = [Class { row: 0, list: 0 }; GROUP];
+        let (mut with_list, mut with_row) = (0, 0);
+        for field in &shared.fields {
+            for (number, keys) in groups.iter().enumerate() {
+                field.classes_of(keys, &mut classes);
+                let first = number * GROUP;
+                if field.has_lists {
+                    for (key, class) in (first..).zip(&classes) {
+                        buffers.lists[key * listing + with_list] = class.list;
+                        prefetch(&shared.store.lists[class.list as usize]);
+                    }
+                }
+                if field.has_rows {
+                    for (key, class) in (first..).zip(&classes) {
+                        buffers.rows[key * joining + with_row] = class.row as usize;
+                        if let Some(block) = shared.store.rows.get(class.row as usize) {
+                            prefetch(block);
+                        }
+                    }
+                }
+            }
+            with_list += usize::from(field.has_lists);
+            with_row += usize::from(field.has_rows);
+        }
+        let keys = groups.as_flattened();
+        for list in &buffers.lists[..keys.len() * listing] {
+            self.rules.prefetch(shared.store.lists[*list as usize] as usize);
+        }
+        for (number, (key, winner)) in keys.iter().zip(winners).enumerate() {
+            let lists = &buffers.lists[number * listing..][..listing];
+            let rows = &buffers.rows[number * joining..][..joining];
+            *winner = self.finish(key, lists, rows, *winner);
+        }
+    }
+
+    /// The candidates below `bound` that are not hidden, in the order in which
+    /// they are compared: those of the vectors, then those of each list. `show`
+    /// says whether the rest of the same kind is still wanted.
+    fn candidates(
+        &self,
+        lists: &[u32],
+        rows: &[usize],
+        mut show: impl FnMut(usize) -> bool,
+    ) {
+        let shared = &*self.shared;
+        let store = &shared.store;
+        let blocks = store.summary..store.row_blocks;
+        let bits = blocks.flat_map(|block| {
+            let bits = common(&store.rows, rows, block);
+            places(&bits, block - store.summary).collect::<Vec<_>>()
+        });
+        let mut joined = bits.map(|bit| shared.wide[bit] as usize);
+        while joined.next().is_some_and(|place| self.rules.is_hidden(place) || show(place)) {}
+        for &list in lists {
+            let places = &store.lists[list as usize..];
+            let places = places.iter().take_while(|&&place| place != super::NO_PLACE);
+            let mut places = places.map(|&place| place as usize);
+            while places.next().is_some_and(|place| self.rules.is_hidden(place) || show(place)) {}
+        }
+    }
+
+    /// As [`look_up`](Self::look_up), with the bits of the key that decided.
+    ///
+    /// A rule that is better than the outcome was compared, or it is missing from
+    /// the list or from some vector of the key's values. For that the bits are
+    /// wanted that say which values these are: of fields with lists of better
+    /// rules, and of as many fields with vectors as exclude all better rules,
+    /// those of few bits first.
+    pub(super) fn look_up_masked<const W: usize>(
+        &self,
+        key: &[u64; W],
+        best: Winner,
+        mask: &mut [u64; W],
+    ) -> Winner {
+        let winner = self.look_up(key, best);
+        let better = self.rules.better_than(winner);
+        let (shared, schema) = (&*self.shared, self.rules.schema());
+        let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        let mut wanted = [false; MAX_FIELDS];
+        for (wanted, field) in wanted.iter_mut().zip(&shared.fields) {
+            *wanted = field.has_lists && (field.first_listed as usize) < better;
+        }
+        // The number of a field with vectors, by what its bits cost.
+        let mut order = [(0, 0, 0); MAX_FIELDS];
+        let with_rows = shared.fields.iter().enumerate().filter(|(_, field)| field.has_rows);
+        for (row, (number, field)) in with_rows.enumerate() {
+            let bits = if wanted[number] { 0 } else { field.bits(schema, key) };
+            order[row] = (bits, row, number);
+        }
+        let order = &mut order[..shared.joining];
+        order.sort_unstable();
+        let within = shared.wide.partition_point(|&place| (place as usize) < better);
+        for block in 0..within.div_ceil(BLOCK_RULES) {
+            let at = shared.store.summary + block;
+            let in_all = common(&shared.store.rows, &rows[..joining], at);
+            let mut bits = first_bits(within - block * BLOCK_RULES);
+            let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & in_all[word]);
+            for &(_, row, number) in order.iter() {
+                if !wanted[number] && bits == in_all {
+                    continue;
+                }
+                wanted[number] = true;
+                let row = &shared.store.rows[rows[row] + at];
+                for (bits, row) in bits.iter_mut().zip(row.iter()) {
+                    *bits &= row;
+                }
+            }
+        }
+        for (field, _) in shared.fields.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
+            field.want(schema, key, mask);
+        }
+        self.candidates(&lists[..listing], &rows[..joining], |place| {
+            if place < better {
+                unwildcard::refute(&self.rules.rule(place), key, mask);
+            }
+            place < better
+        });
+        if winner.beats(best) {
+            unwildcard::confirm(&self.rules.rule(better), key, mask);
+        }
+        winner
+    }
+
+    /// Each field is a table: what its lists and vectors say of the key. A last
+    /// one has all rules, and those that were compared.
+    pub(super) fn trace_of<const W: usize>(&self, key: &[u64; W]) -> LookupTrace {
+        let (shared, schema) = (&*self.shared, self.rules.schema());
+        let mut probes = Vec::with_capacity(shared.fields.len() + 1);
+        let mut all = vec![0; W];
+        for (table, field) in shared.fields.iter().enumerate() {
+            let mut mask = vec![0; W];
+            for member in &field.members {
+                let most = schema.field(member.id).max_value();
+                member.placement.set_bits(&mut mask, most);
+                member.placement.set_bits(&mut all, most);
+            }
+            let class = field.class(key);
+            let list = shared.store.lists[class.list as usize..].iter();
+            let listed = list.take_while(|&&place| place != super::NO_PLACE).count();
+            let row = shared.store.rows.get(class.row as usize..);
+            let blocks = shared.store.row_blocks - shared.store.summary;
+            let row = row.unwrap_or(&[]).iter().skip(shared.store.summary).take(blocks);
+            let set = row.flat_map(|block| block.iter().map(|word| word.count_ones() as usize));
+            probes.push(Probe {
+                table,
+                mask,
+                rules: listed + if field.has_rows { set.sum() } else { 0 },
+                compared: Vec::new(),
+                winner: Winner::MISS,
+            });
+        }
+        let winner = self.look_up(key, Winner::MISS);
+        let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        let mut bound = self.rules.len();
+        let mut compared: Vec<RuleId> = Vec::new();
+        self.candidates(&lists[..listing], &rows[..joining], |place| {
+            if place >= bound {
+                return false;
+            }
+            compared.extend(self.rules.winner(place).rule());
+            if self.rules.matches(place, key) {
+                bound = place;
+            }
+            place != bound
+        });
+        probes.push(Probe {
+            table: shared.fields.len(),
+            mask: all,
+            rules: self.rules.len(),
+            compared,
+            winner,
+        });
+        LookupTrace {
+            tables: probes.len(),
+            probes,
+            winner,
+        }
+    }
+}
