@@ -2,7 +2,7 @@
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
-use super::{Decomposition, check_rules};
+use super::{Decomposition, Tuning, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
@@ -25,7 +25,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     let sample = shape.some_of_sample(rules);
     let built = unwatched(|monitor| {
         let limits = Limits::default();
-        Decomposition::new(&sample, spec.options(), &limits, u64::MAX, monitor)
+        Decomposition::new(&sample, spec.options(), &limits, Tuning::default(), monitor)
     });
     let times = rules as f64 / sample.len().max(1) as f64;
     let copy = RankedRules::bytes_of(schema, rules);

@@ -12,7 +12,7 @@ use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
 use crate::memory::{bytes_of, map_bytes};
 use crate::monitor::Monitor;
-use crate::projection::{Event, Projection, hash_of};
+use crate::projection::{Projection, hash_of};
 use crate::schema::{FieldId, Part, Placement};
 use crate::seed::MapState;
 use crate::simd::Aligned;

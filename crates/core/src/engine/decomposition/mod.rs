@@ -90,6 +90,8 @@ mod field;
 mod fill;
 mod lookup;
 mod pick;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -200,6 +202,24 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// What only tests change.
+#[derive(Clone, Copy)]
+struct Tuning {
+    /// Rules that a field must take from the vectors to have lists.
+    least_listed: usize,
+    /// Which bits of hashes are looked at.
+    hash_bits: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Tuning {
+        Tuning {
+            least_listed: BLOCK_RULES,
+            hash_bits: u64::MAX,
+        }
+    }
+}
+
 /// The engine at every key width.
 struct AnyWidth;
 
@@ -234,7 +254,7 @@ impl Decomposition {
         rules: &RuleSet,
         options: &EngineOptions,
         limits: &Limits,
-        hash_bits: u64,
+        tuning: Tuning,
         monitor: &mut Monitor<'_>,
     ) -> Result<Decomposition, BuildError> {
         check_rules(rules.len())?;
@@ -242,11 +262,11 @@ impl Decomposition {
         let share = options.whole("share");
         let wishes = Wishes {
             share,
-            least: BLOCK_RULES,
+            least: tuning.least_listed,
             all_fields: share == 0,
         };
         let plan = Plan::make(&ranked, wishes, monitor)?;
-        let shared = Shared::build(&ranked, plan, options, hash_bits, monitor)?;
+        let shared = Shared::build(&ranked, plan, options, tuning.hash_bits, monitor)?;
         Ok(Decomposition {
             isa: Isa::named(options.choice("isa")).expect("the specification was checked"),
             stops: options.choice("stop") == "on",
@@ -405,7 +425,7 @@ impl<const W: usize> Algorithm<W> for Decomposition {
     fn build(request: &mut BuildRequest<'_>) -> Result<Decomposition, BuildError> {
         let (rules, limits) = (request.rules, request.limits);
         let options = request.spec.options();
-        Decomposition::new(rules, options, limits, u64::MAX, &mut request.monitor())
+        Decomposition::new(rules, options, limits, Tuning::default(), &mut request.monitor())
     }
 
     #[inline]
