@@ -12,14 +12,27 @@ use crate::simd::bits::{WORDS, common, first_common};
 use crate::simd::prefetch;
 use crate::unwildcard;
 
-/// Groups of a batch that are searched before any of them is joined.
-const GROUPS: usize = 4;
+/// Keys of a batch that are looked up in step with each other.
+const CHUNK: usize = 4 * GROUP;
 
-/// What the searches of some keys found, key by key.
+/// Candidates that are found before they are compared.
+const CANDIDATES: usize = 1024;
+
+/// What the searches of a chunk found.
 #[derive(Default)]
 pub(super) struct Buffers {
+    /// Field by field, for each key.
     lists: Vec<u32>,
+    /// Key by key, for each field.
     rows: Vec<usize>,
+    candidates: Vec<Candidate>,
+}
+
+/// A rule that may match a key of a chunk.
+#[derive(Clone, Copy, Default)]
+struct Candidate {
+    key: u32,
+    place: u32,
 }
 
 impl Decomposition {
@@ -101,94 +114,70 @@ impl Decomposition {
         bound
     }
 
-    /// The first rule in all vectors that matches and is below `bound`; otherwise
-    /// `bound`.
+    /// The first block of 512 rules from `from` on in which all vectors have a
+    /// rule, and these rules.
     #[inline(always)]
-    fn first_joined<const W: usize>(&self, key: &[u64; W], rows: &[usize], bound: usize) -> usize {
-        let (store, wide) = (&self.shared.store, &self.shared.wide);
-        if !self.stops {
-            return self.first_of_all(key, rows, bound);
-        }
+    fn next_joined(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
+        let store = &self.shared.store;
         if store.summary > 0 {
-            return self.first_summarised(key, rows, bound);
+            return self.next_summarised(rows, from);
         }
-        let mut from = 0;
-        while let Some((block, bits)) =
-            first_common(self.isa, &store.rows, rows, from, store.row_blocks)
-        {
-            for bit in places(&bits, block) {
-                let place = wide[bit] as usize;
-                if place >= bound {
-                    return bound;
-                }
-                if self.rules.matches_key(place, key) {
-                    return place;
-                }
-            }
-            from = block + 1;
-            if wide.get(from * BLOCK_RULES).is_none_or(|&place| place as usize >= bound) {
-                break;
-            }
-        }
-        bound
+        first_common(self.isa, &store.rows, rows, from, store.row_blocks)
     }
 
     /// The same with summaries.
-    fn first_summarised<const W: usize>(
-        &self,
-        key: &[u64; W],
-        rows: &[usize],
-        bound: usize,
-    ) -> usize {
-        let (store, wide) = (&self.shared.store, &self.shared.wide);
-        let mut from = 0;
-        while let Some((head, blocks)) =
-            first_common(self.isa, &store.rows, rows, from, store.summary)
-        {
-            for block in places(&blocks, head) {
-                if wide[block * BLOCK_RULES] as usize >= bound {
-                    return bound;
-                }
+    fn next_summarised(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
+        let store = &self.shared.store;
+        let (mut head, mut skipped) = (from / BLOCK_RULES, first_bits(from % BLOCK_RULES));
+        loop {
+            let (found, blocks) =
+                first_common(self.isa, &store.rows, rows, head, store.summary)?;
+            if found != head {
+                skipped = [0; WORDS];
+            }
+            let blocks = std::array::from_fn(|word| blocks[word] & !skipped[word]);
+            for block in places(&blocks, found) {
                 let at = store.summary + block;
-                let joined = first_common(self.isa, &store.rows, rows, at, at + 1);
-                let bits = joined.map_or([0; WORDS], |(_, bits)| bits);
-                for bit in places(&bits, block) {
-                    let place = wide[bit] as usize;
-                    if place >= bound {
-                        return bound;
-                    }
-                    if self.rules.matches_key(place, key) {
-                        return place;
-                    }
+                if let Some((_, bits)) = first_common(self.isa, &store.rows, rows, at, at + 1) {
+                    return Some((block, bits));
                 }
             }
-            from = head + 1;
+            (head, skipped) = (found + 1, [0; WORDS]);
         }
-        bound
     }
 
-    /// The same, without stopping at the first rule.
-    fn first_of_all<const W: usize>(
+    /// Whether no rule in the vectors from a block on is below `bound`.
+    #[inline(always)]
+    fn is_behind(&self, block: usize, bound: usize) -> bool {
+        let first = self.shared.wide.get(block * BLOCK_RULES);
+        first.is_none_or(|&place| place as usize >= bound && self.stops)
+    }
+
+    /// The first rule in all vectors that matches and is below `bound`; otherwise
+    /// `bound`.
+    #[inline(always)]
+    fn first_joined<const W: usize>(
         &self,
         key: &[u64; W],
         rows: &[usize],
-        bound: usize,
+        mut bound: usize,
     ) -> usize {
-        let (store, wide) = (&self.shared.store, &self.shared.wide);
-        let mut first = bound;
-        let mut from = store.summary;
-        while let Some((block, bits)) =
-            first_common(self.isa, &store.rows, rows, from, store.row_blocks)
+        let mut from = 0;
+        while !self.is_behind(from, bound)
+            && let Some((block, bits)) = self.next_joined(rows, from)
         {
-            from = block + 1;
-            for bit in places(&bits, block - store.summary) {
-                let place = wide[bit] as usize;
-                if place < first && self.rules.matches_key(place, key) {
-                    first = place;
+            for bit in places(&bits, block) {
+                let place = self.shared.wide[bit] as usize;
+                if place >= bound {
+                    break;
+                }
+                if self.rules.matches_key(place, key) {
+                    bound = place;
                 }
             }
+            from = block + 1;
         }
-        first
+        bound
     }
 
     /// Looks a batch up.
@@ -199,62 +188,183 @@ impl Decomposition {
         buffers: &mut Buffers,
     ) {
         let (listing, joining) = (self.shared.listing, self.shared.joining.max(1));
-        buffers.lists.resize(GROUPS * GROUP * listing, 0);
+        buffers.lists.resize(CHUNK * listing, 0);
         buffers.rows.clear();
-        buffers.rows.resize(GROUPS * GROUP * joining, 0);
+        buffers.rows.resize(CHUNK * joining, 0);
+        buffers.candidates.resize(CANDIDATES, Candidate::default());
         let (groups, rest) = keys.as_chunks::<GROUP>();
         let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
-        let winners = of_groups.chunks_mut(GROUPS * GROUP);
-        for (groups, winners) in groups.chunks(GROUPS).zip(winners) {
-            self.look_up_groups(groups, winners, buffers);
+        let winners = of_groups.chunks_mut(CHUNK);
+        for (groups, winners) in groups.chunks(CHUNK / GROUP).zip(winners) {
+            self.look_up_chunk(groups, winners, buffers);
         }
         for (key, winner) in rest.iter().zip(of_rest) {
             *winner = self.look_up(key, *winner);
         }
     }
 
-    /// Looks some groups up, at most [`GROUPS`].
-    fn look_up_groups<const W: usize>(
+    /// Looks some groups up, at most [`CHUNK`] keys: searches the fields of all,
+    /// compares the candidates of the vectors, and then those of the lists that
+    /// are better. The candidates of all keys stand one behind the other, so that
+    /// comparing them has no branch whose way is hard to predict.
+    fn look_up_chunk<const W: usize>(
         &self,
         groups: &[[[u64; W]; GROUP]],
         winners: &mut [Winner],
         buffers: &mut Buffers,
     ) {
+        self.search_chunk(groups, buffers);
+        let keys = groups.as_flattened();
+        let mut bounds = [0; CHUNK];
+        for (bound, winner) in bounds.iter_mut().zip(&*winners) {
+            *bound = self.rules.better_than(*winner);
+        }
+        let better = bounds;
+        self.join_chunk(keys, &mut bounds, buffers);
+        self.list_chunk(keys, &mut bounds, buffers);
+        for ((winner, place), better) in winners.iter_mut().zip(bounds).zip(better) {
+            if place < better {
+                *winner = self.rules.winner(place);
+            }
+        }
+    }
+
+    /// Searches all fields.
+    fn search_chunk<const W: usize>(
+        &self,
+        groups: &[[[u64; W]; GROUP]],
+        buffers: &mut Buffers,
+    ) {
         let shared = &*self.shared;
-        let (listing, joining) = (shared.listing, shared.joining.max(1));
+        let joining = shared.joining.max(1);
         let mut classes = [Class { row: 0, list: 0 }; GROUP];
-        let (mut with_list, mut with_row) = (0, 0);
+        let mut lists = buffers.lists.chunks_exact_mut(CHUNK);
+        let mut row = 0;
         for field in &shared.fields {
+            let of_field = if field.has_lists { lists.next() } else { None };
+            let of_field = of_field.unwrap_or(&mut []);
+            let mut of_field = of_field.as_chunks_mut::<GROUP>().0.iter_mut();
             for (number, keys) in groups.iter().enumerate() {
                 field.classes_of(keys, &mut classes);
-                let first = number * GROUP;
-                if field.has_lists {
-                    for (key, class) in (first..).zip(&classes) {
-                        buffers.lists[key * listing + with_list] = class.list;
+                if let Some(lists) = of_field.next() {
+                    for (list, class) in lists.iter_mut().zip(&classes) {
+                        *list = class.list;
                         prefetch(&shared.store.lists[class.list as usize]);
                     }
                 }
                 if field.has_rows {
-                    for (key, class) in (first..).zip(&classes) {
-                        buffers.rows[key * joining + with_row] = class.row as usize;
-                        if let Some(block) = shared.store.rows.get(class.row as usize) {
-                            prefetch(block);
-                        }
+                    let rows = &mut buffers.rows[number * GROUP * joining + row..];
+                    for (row, class) in rows.iter_mut().step_by(joining).zip(&classes) {
+                        *row = class.row as usize;
+                        prefetch(&shared.store.rows[class.row as usize]);
                     }
                 }
             }
-            with_list += usize::from(field.has_lists);
-            with_row += usize::from(field.has_rows);
+            row += usize::from(field.has_rows);
         }
-        let keys = groups.as_flattened();
-        for list in &buffers.lists[..keys.len() * listing] {
-            self.rules.prefetch(shared.store.lists[*list as usize] as usize);
+    }
+
+    /// Compares keys with candidates; those that match become their bounds.
+    fn compare<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        candidates: &[Candidate],
+        bounds: &mut [usize; CHUNK],
+    ) {
+        for candidate in candidates {
+            self.rules.prefetch_all(candidate.place as usize);
         }
-        for (number, (key, winner)) in keys.iter().zip(winners).enumerate() {
-            let lists = &buffers.lists[number * listing..][..listing];
-            let rows = &buffers.rows[number * joining..][..joining];
-            *winner = self.finish(key, lists, rows, *winner);
+        for candidate in candidates {
+            let (key, place) = (candidate.key as usize, candidate.place as usize);
+            let matches = self.rules.matches_straight(place, &keys[key]);
+            let bound = &mut bounds[key];
+            *bound = if matches { place.min(*bound) } else { *bound };
         }
+    }
+
+    /// Joins the vectors, block by block for all keys that have no winner yet.
+    fn join_chunk<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        bounds: &mut [usize; CHUNK],
+        buffers: &mut Buffers,
+    ) {
+        let joining = self.shared.joining.max(1);
+        let mut from = [0; CHUNK];
+        let mut active: [usize; CHUNK] = std::array::from_fn(|key| key);
+        let mut left = keys.len();
+        while left > 0 {
+            let (mut still, mut count) = (0, 0);
+            for at in 0..left {
+                let key = active[at];
+                if self.is_behind(from[key], bounds[key]) {
+                    continue;
+                }
+                let rows = &buffers.rows[key * joining..][..joining];
+                let Some((block, bits)) = self.next_joined(rows, from[key]) else {
+                    continue;
+                };
+                from[key] = block + 1;
+                active[still] = key;
+                still += 1;
+                for bit in places(&bits, block) {
+                    let place = self.shared.wide[bit];
+                    if place as usize >= bounds[key] {
+                        break;
+                    }
+                    let key = u32::try_from(key).expect("less than a chunk");
+                    buffers.candidates[count] = Candidate { key, place };
+                    count += 1;
+                    if count == CANDIDATES {
+                        self.compare(keys, &buffers.candidates, bounds);
+                        count = 0;
+                    }
+                }
+            }
+            self.compare(keys, &buffers.candidates[..count], bounds);
+            left = still;
+        }
+    }
+
+    /// Compares the rules of all lists that are below the bounds.
+    fn list_chunk<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        bounds: &mut [usize; CHUNK],
+        buffers: &mut Buffers,
+    ) {
+        let all = &self.shared.store.lists;
+        let candidates = &mut buffers.candidates;
+        let mut count = 0;
+        for lists in buffers.lists.chunks_exact(CHUNK) {
+            for (key, &list) in lists.iter().enumerate().take(keys.len()) {
+                // Most lists have no rule, or one: these take no branch.
+                let (list, bound) = (&all[list as usize..], bounds[key]);
+                let key = u32::try_from(key).expect("less than a chunk");
+                let place = list[0];
+                candidates[count] = Candidate { key, place };
+                count += usize::from((place as usize) < bound);
+                let is_more = (place as usize) < bound && (list[1] as usize) < bound;
+                if count == CANDIDATES || is_more {
+                    for &place in &list[1..] {
+                        if count == CANDIDATES {
+                            self.compare(keys, candidates, bounds);
+                            count = 0;
+                        }
+                        if place as usize >= bound {
+                            break;
+                        }
+                        candidates[count] = Candidate { key, place };
+                        count += 1;
+                    }
+                    if count == CANDIDATES {
+                        self.compare(keys, candidates, bounds);
+                        count = 0;
+                    }
+                }
+            }
+        }
+        self.compare(keys, &candidates[..count], bounds);
     }
 
     /// The candidates below `bound` that are not hidden, in the order in which

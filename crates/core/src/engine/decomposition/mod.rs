@@ -54,8 +54,9 @@
 //!     for each bit: if the rule is not hidden and matches: it wins; stop
 //! for each list: for its rules that beat the winner so far: compare
 //! ```
-//! Batches search 64 headers in one field after the other, then prefetch the
-//! rules that lists begin with, and then join and compare.
+//! Batches take 64 headers through each step: search one field after the other;
+//! join one block and compare the candidates of all, until none has more blocks;
+//! compare the rules of all lists that are still better.
 //!
 //! # Cost
 //! n rules, d fields: lookup O(d log n) to search, v / 512 blocks of at most d
@@ -101,6 +102,7 @@ use crate::engine::bit_vector::BLOCK_RULES;
 use crate::engine::ranked::RankedRules;
 use crate::engine::{Engine, EngineOption, EngineOptions, OptionValue, Wraps};
 use crate::error::BuildError;
+use crate::estimate::whole;
 use crate::limits::Limits;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
@@ -202,11 +204,13 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// What only tests change.
+/// What only tests and estimates change.
 #[derive(Clone, Copy)]
 struct Tuning {
     /// Rules that a field must take from the vectors to have lists.
     least_listed: usize,
+    /// By how much fewer rules a sample shares a value than all rules do.
+    fewer_shared: f64,
     /// Which bits of hashes are looked at.
     hash_bits: u64,
 }
@@ -215,6 +219,7 @@ impl Default for Tuning {
     fn default() -> Tuning {
         Tuning {
             least_listed: BLOCK_RULES,
+            fewer_shared: 1.0,
             hash_bits: u64::MAX,
         }
     }
@@ -260,8 +265,10 @@ impl Decomposition {
         check_rules(rules.len())?;
         let ranked = RankedRules::build(rules, limits, monitor)?;
         let share = options.whole("share");
+        #[allow(clippy::cast_precision_loss)] // at most a byte
+        let fewer = whole((share as f64 / tuning.fewer_shared).ceil());
         let wishes = Wishes {
-            share,
+            share: fewer,
             least: tuning.least_listed,
             all_fields: share == 0,
         };

@@ -179,6 +179,7 @@ fn hashes_that_tell_nothing_apart_change_no_answer() {
             let tuning = Tuning {
                 least_listed,
                 hash_bits,
+                ..Tuning::default()
             };
             for options in ["", ":share=0", ":share=0:mebibytes=1"] {
                 check(&tuned(options, &rules, tuning), &rules, &keys);
