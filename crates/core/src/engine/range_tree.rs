@@ -119,9 +119,7 @@ impl RangeTree {
     #[inline]
     pub(super) fn find(&self, place: &Placement, key: &[u64]) -> usize {
         match self {
-            RangeTree::Short(tree) if tree.heads.is_empty() => {
-                tree.find(short(place.low.get(key)))
-            }
+            RangeTree::Short(tree) if tree.heads.is_empty() => tree.find(short(place.low.get(key))),
             RangeTree::Short(tree) => tree.find_by_head(place.low.get(key)),
             RangeTree::Long(tree) => tree.find(place.low.get(key)),
             RangeTree::Wide(tree) => tree.find(place.get(key)),

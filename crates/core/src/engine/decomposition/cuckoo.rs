@@ -156,7 +156,11 @@ impl Cuckoo {
         let (tag, place) = self.places(value);
         let first = self.entries[place];
         let second = self.entries[self.other(place, tag)];
-        let number = if second >> 32 == tag { second as u32 } else { 0 };
+        let number = if second >> 32 == tag {
+            second as u32
+        } else {
+            0
+        };
         if first >> 32 == tag && first != 0 {
             first as u32
         } else {

@@ -432,7 +432,12 @@ impl Filling<'_> {
                 table,
             });
         }
-        let named = || numbers.iter().enumerate().filter(|(_, number)| **number > 0);
+        let named = || {
+            numbers
+                .iter()
+                .enumerate()
+                .filter(|(_, number)| **number > 0)
+        };
         let is_single = |interval: usize| {
             let (low, high) = intervals.ends(interval, most);
             low == high
@@ -442,7 +447,9 @@ impl Filling<'_> {
             let bytes = bytes_of::<(u128, u32)>(count);
             monitor.memory().take(bytes)?;
             let mut values = Vec::with_capacity(count);
-            values.extend(named().map(|(interval, &number)| (intervals.ends(interval, most).0, number)));
+            values.extend(
+                named().map(|(interval, &number)| (intervals.ends(interval, most).0, number)),
+            );
             let table = Cuckoo::build(&values, self.seed, self.hash_bits, monitor)?;
             drop(values);
             monitor.memory().give_back(bytes);

@@ -48,11 +48,7 @@ impl Decomposition {
 
     /// The same with room for `F` fields.
     #[inline]
-    fn look_up_with<const W: usize, const F: usize>(
-        &self,
-        key: &[u64; W],
-        best: Winner,
-    ) -> Winner {
+    fn look_up_with<const W: usize, const F: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
         let (mut lists, mut rows) = ([0; F], [0; F]);
         let (listing, joining) = self.search(key, &mut lists, &mut rows);
         self.finish(key, &lists[..listing], &rows[..joining], best)
@@ -130,8 +126,7 @@ impl Decomposition {
         let store = &self.shared.store;
         let (mut head, mut skipped) = (from / BLOCK_RULES, first_bits(from % BLOCK_RULES));
         loop {
-            let (found, blocks) =
-                first_common(self.isa, &store.rows, rows, head, store.summary)?;
+            let (found, blocks) = first_common(self.isa, &store.rows, rows, head, store.summary)?;
             if found != head {
                 skipped = [0; WORDS];
             }
@@ -230,11 +225,7 @@ impl Decomposition {
     }
 
     /// Searches all fields.
-    fn search_chunk<const W: usize>(
-        &self,
-        groups: &[[[u64; W]; GROUP]],
-        buffers: &mut Buffers,
-    ) {
+    fn search_chunk<const W: usize>(&self, groups: &[[[u64; W]; GROUP]], buffers: &mut Buffers) {
         let shared = &*self.shared;
         let joining = shared.joining.max(1);
         let mut classes = [Class { row: 0, list: 0 }; GROUP];
@@ -370,12 +361,7 @@ impl Decomposition {
     /// The candidates below `bound` that are not hidden, in the order in which
     /// they are compared: those of the vectors, then those of each list. `show`
     /// says whether the rest of the same kind is still wanted.
-    fn candidates(
-        &self,
-        lists: &[u32],
-        rows: &[usize],
-        mut show: impl FnMut(usize) -> bool,
-    ) {
+    fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(usize) -> bool) {
         let shared = &*self.shared;
         let store = &shared.store;
         let blocks = store.summary..store.row_blocks;
@@ -384,12 +370,18 @@ impl Decomposition {
             places(&bits, block - store.summary).collect::<Vec<_>>()
         });
         let mut joined = bits.map(|bit| shared.wide[bit] as usize);
-        while joined.next().is_some_and(|place| self.rules.is_hidden(place) || show(place)) {}
+        while joined
+            .next()
+            .is_some_and(|place| self.rules.is_hidden(place) || show(place))
+        {}
         for &list in lists {
             let places = &store.lists[list as usize..];
             let places = places.iter().take_while(|&&place| place != super::NO_PLACE);
             let mut places = places.map(|&place| place as usize);
-            while places.next().is_some_and(|place| self.rules.is_hidden(place) || show(place)) {}
+            while places
+                .next()
+                .is_some_and(|place| self.rules.is_hidden(place) || show(place))
+            {}
         }
     }
 
@@ -417,14 +409,24 @@ impl Decomposition {
         }
         // The number of a field with vectors, by what its bits cost.
         let mut order = [(0, 0, 0); MAX_FIELDS];
-        let with_rows = shared.fields.iter().enumerate().filter(|(_, field)| field.has_rows);
+        let with_rows = shared
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.has_rows);
         for (row, (number, field)) in with_rows.enumerate() {
-            let bits = if wanted[number] { 0 } else { field.bits(schema, key) };
+            let bits = if wanted[number] {
+                0
+            } else {
+                field.bits(schema, key)
+            };
             order[row] = (bits, row, number);
         }
         let order = &mut order[..shared.joining];
         order.sort_unstable();
-        let within = shared.wide.partition_point(|&place| (place as usize) < better);
+        let within = shared
+            .wide
+            .partition_point(|&place| (place as usize) < better);
         for block in 0..within.div_ceil(BLOCK_RULES) {
             let at = shared.store.summary + block;
             let in_all = common(&shared.store.rows, &rows[..joining], at);
@@ -441,7 +443,12 @@ impl Decomposition {
                 }
             }
         }
-        for (field, _) in shared.fields.iter().zip(wanted).filter(|(_, wanted)| *wanted) {
+        for (field, _) in shared
+            .fields
+            .iter()
+            .zip(wanted)
+            .filter(|(_, wanted)| *wanted)
+        {
             field.want(schema, key, mask);
         }
         self.candidates(&lists[..listing], &rows[..joining], |place| {
@@ -474,7 +481,11 @@ impl Decomposition {
             let listed = list.take_while(|&&place| place != super::NO_PLACE).count();
             let row = shared.store.rows.get(class.row as usize..);
             let blocks = shared.store.row_blocks - shared.store.summary;
-            let row = row.unwrap_or(&[]).iter().skip(shared.store.summary).take(blocks);
+            let row = row
+                .unwrap_or(&[])
+                .iter()
+                .skip(shared.store.summary)
+                .take(blocks);
             let set = row.flat_map(|block| block.iter().map(|word| word.count_ones() as usize));
             probes.push(Probe {
                 table,

@@ -432,7 +432,13 @@ impl<const W: usize> Algorithm<W> for Decomposition {
     fn build(request: &mut BuildRequest<'_>) -> Result<Decomposition, BuildError> {
         let (rules, limits) = (request.rules, request.limits);
         let options = request.spec.options();
-        Decomposition::new(rules, options, limits, Tuning::default(), &mut request.monitor())
+        Decomposition::new(
+            rules,
+            options,
+            limits,
+            Tuning::default(),
+            &mut request.monitor(),
+        )
     }
 
     #[inline]

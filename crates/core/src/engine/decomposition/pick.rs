@@ -47,10 +47,12 @@ const RULES: usize = 256;
 // Prices in nanoseconds, of which only the ratios matter: batches over fifteen
 // fields at 10,000 rules, November 2026.
 /// Comparing a rule with a key.
-const COMPARE_NS: f64 = 6.0;
+const COMPARE_NS: f64 = 8.0;
 /// Searching a field for each doubling of its values, and joining a block.
 const SEARCH_NS: f64 = 0.4;
-const BLOCK_NS: f64 = 1.0;
+const BLOCK_NS: f64 = 0.7;
+/// Blocks that are joined before the first rule is found, at most.
+const READ_BLOCKS: usize = 4;
 
 /// What goes where.
 pub(super) struct Plan {
@@ -133,7 +135,9 @@ impl Plan {
         loop {
             let free = |shared: &[u8]| {
                 let rules = shared.iter().zip(&self.list_of);
-                rules.filter(|&(&shared, &list)| shared <= most && list == WIDE).count()
+                rules
+                    .filter(|&(&shared, &list)| shared <= most && list == WIDE)
+                    .count()
             };
             let ids = schema.field_ids().zip(shared.chunks_exact(count));
             let best = ids.map(|(id, shared)| (free(shared), id, shared));
@@ -160,7 +164,11 @@ impl Plan {
             }
             monitor.work(usize::from(place % 8 == 0))?;
         }
-        let used = |id: &FieldId| self.list_of.iter().any(|&list| usize::from(list) == id.index());
+        let used = |id: &FieldId| {
+            self.list_of
+                .iter()
+                .any(|&list| usize::from(list) == id.index())
+        };
         self.listed.retain(used);
         drop(shared);
         monitor.memory().give_back(bytes);
@@ -214,7 +222,7 @@ impl Plan {
             }
         }
         let weight = self.wide.len() as f64 / (headers * count) as f64;
-        let blocks = self.wide.len().div_ceil(BLOCK_RULES) as f64;
+        let blocks = self.wide.len().div_ceil(BLOCK_RULES).min(READ_BLOCKS) as f64;
         let mut joined = Vec::new();
         loop {
             let saved = |id: FieldId| {
@@ -251,7 +259,8 @@ pub(super) fn is_open(rules: &RankedRules, place: usize, id: FieldId) -> bool {
 }
 
 /// A value of a header that some rule matches, at least in the fields that the
-/// rule names: the others have any value, or one that another rule names.
+/// rule names. The others have any value, the smallest, the largest, or one that
+/// another rule names.
 fn drawn_value(
     rules: &RankedRules,
     id: FieldId,
@@ -262,13 +271,13 @@ fn drawn_value(
     let most = rules.schema().field(id).max_value();
     let random = u128::from(splitmix(state)) << 64 | u128::from(splitmix(state));
     let place = header * rules.len() / headers;
-    if !is_open(rules, place, id) {
-        return rules.ends(place, id).0;
-    }
     let other = usize::try_from(random % rules.len() as u128).unwrap_or(0);
-    match header % 2 == 0 || is_open(rules, other, id) {
-        true => random & most,
-        false => rules.ends(other, id).0,
+    let is_open = is_open(rules, place, id);
+    let (low, high) = rules.ends(if is_open { other } else { place }, id);
+    match splitmix(state) % 4 {
+        0 if is_open => random & most,
+        0 | 1 => low,
+        _ => high,
     }
 }
 
