@@ -381,6 +381,7 @@ impl Tree<i32, 16> {
     }
 
     #[inline]
+    #[allow(clippy::cast_possible_truncation)] // sixteen bits
     fn find_by_head(&self, value: u64) -> usize {
         let head = (value >> self.head_shift) as usize;
         let ends = &self.heads[head..head + 2];
@@ -388,6 +389,7 @@ impl Tree<i32, 16> {
     }
 
     #[inline]
+    #[allow(clippy::cast_possible_truncation)] // sixteen bits
     fn find_each_by_head(&self, values: &[u64; GROUP], found: &mut [usize; GROUP]) {
         let ends: [[u32; 2]; GROUP] = values.map(|value| {
             let head = (value >> self.head_shift) as usize;

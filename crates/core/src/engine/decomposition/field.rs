@@ -81,6 +81,7 @@ impl Field {
 
     /// The classes of several keys' values.
     #[inline]
+    #[allow(clippy::cast_possible_truncation)] // values of sixteen bits
     pub(super) fn classes_of<const W: usize>(
         &self,
         keys: &[[u64; W]; GROUP],
@@ -143,6 +144,7 @@ impl Member {
 
 /// The class number of a key in a table of all values.
 #[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // sixteen bits
 fn direct(parts: &[(Part, u32)], table: &[u16], key: &[u64]) -> u32 {
     let mut index = 0;
     for (part, shift) in parts {

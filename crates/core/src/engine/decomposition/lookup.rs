@@ -358,30 +358,30 @@ impl Decomposition {
         self.compare(keys, &candidates[..count], bounds);
     }
 
-    /// The candidates below `bound` that are not hidden, in the order in which
-    /// they are compared: those of the vectors, then those of each list. `show`
-    /// says whether the rest of the same kind is still wanted.
+    /// Shows the candidates that are not hidden, in the order in which they are
+    /// compared: those of the vectors, then those of each list. `show` says
+    /// whether the rest of the vectors or of the list is still wanted.
     fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(usize) -> bool) {
         let shared = &*self.shared;
         let store = &shared.store;
-        let blocks = store.summary..store.row_blocks;
-        let bits = blocks.flat_map(|block| {
+        let mut go_on = |place: u32| {
+            let place = place as usize;
+            self.rules.is_hidden(place) || show(place)
+        };
+        'vectors: for block in store.summary..store.row_blocks {
             let bits = common(&store.rows, rows, block);
-            places(&bits, block - store.summary).collect::<Vec<_>>()
-        });
-        let mut joined = bits.map(|bit| shared.wide[bit] as usize);
-        while joined
-            .next()
-            .is_some_and(|place| self.rules.is_hidden(place) || show(place))
-        {}
+            for bit in places(&bits, block - store.summary) {
+                if !go_on(shared.wide[bit]) {
+                    break 'vectors;
+                }
+            }
+        }
         for &list in lists {
-            let places = &store.lists[list as usize..];
-            let places = places.iter().take_while(|&&place| place != super::NO_PLACE);
-            let mut places = places.map(|&place| place as usize);
-            while places
-                .next()
-                .is_some_and(|place| self.rules.is_hidden(place) || show(place))
-            {}
+            for &place in &store.lists[list as usize..] {
+                if place == super::NO_PLACE || !go_on(place) {
+                    break;
+                }
+            }
         }
     }
 

@@ -62,7 +62,7 @@ fn rules(count: usize, values: u64) -> RuleSet {
             },
             match below(3) {
                 0 => FieldMatch::Any,
-                _ => FieldMatch::Exact(below(values) << 13),
+                _ => FieldMatch::Exact(below(values) << 10),
             },
             match below(2) {
                 0 => FieldMatch::Any,
