@@ -15,6 +15,7 @@
 //! | `cut-split` | dynamic | a decision tree is wanted, and rules change |
 //! | `hyper-cuts` | static | few of the rules are wide in all fields; as a part of other methods |
 //! | `smart-split` | static | a decision tree is wanted and which kind is fastest is not known |
+//! | `decomposition` | static | rules have many fields, such as fifteen, and do not change |
 //! | `sfl(INNER)` | dynamic | a static engine is the right one, and its rules change now and then |
 //!
 //! An engine is a file in this folder, written for the [`adapter`], and a line
@@ -38,6 +39,7 @@ pub mod adapter;
 
 mod bit_vector;
 mod cut_split;
+mod decomposition;
 mod forest;
 mod hyper_cuts;
 mod hyper_split;
@@ -76,6 +78,7 @@ pub const ENGINES: &[Engine] = &[
     cut_split::ENGINE,
     hyper_cuts::ENGINE,
     smart_split::ENGINE,
+    decomposition::ENGINE,
     sfl::ENGINE,
 ];
 

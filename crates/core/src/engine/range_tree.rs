@@ -15,12 +15,18 @@
 //! bits eight, others four. Several values are searched in step with each other,
 //! so that their reads overlap.
 //!
+//! Fields of up to 32 bits with many intervals have *heads* besides: for the first
+//! bits of a value, how many intervals begin below all values with these bits.
+//! From there, the search counts in the lowest level, mostly in one node or two.
+//! There are about as many heads as intervals. Where more than a few intervals
+//! have one head, the search goes down from the root.
+//!
 //! # References
 //! [DEC14] §III: range trees for prefix and range fields.
 //!
 //! [DEC14]: crate::papers#dec14
 
-use crate::schema::Placement;
+use crate::schema::{Placement, prefix_mask};
 use crate::simd::Aligned;
 
 /// Values that are searched in step with each other.
@@ -48,18 +54,18 @@ impl RangeTree {
     /// With room for that many intervals of a field that has `width` bits.
     pub(super) fn with_capacity(width: u32, intervals: usize) -> RangeTree {
         match width {
-            0..=32 => RangeTree::Short(Tree::with_capacity(intervals)),
-            33..=64 => RangeTree::Long(Tree::with_capacity(intervals)),
-            _ => RangeTree::Wide(Tree::with_capacity(intervals)),
+            0..=32 => RangeTree::Short(Tree::with_capacity(intervals, width)),
+            33..=64 => RangeTree::Long(Tree::with_capacity(intervals, 0)),
+            _ => RangeTree::Wide(Tree::with_capacity(intervals, 0)),
         }
     }
 
     /// The bytes of a tree of that many intervals.
     pub(super) fn bytes_of(width: u32, intervals: usize) -> usize {
         match width {
-            0..=32 => Tree::<i32, 16>::bytes_of(intervals),
-            33..=64 => Tree::<u64, 8>::bytes_of(intervals),
-            _ => Tree::<u128, 4>::bytes_of(intervals),
+            0..=32 => Tree::<i32, 16>::bytes_of(intervals, width),
+            33..=64 => Tree::<u64, 8>::bytes_of(intervals, 0),
+            _ => Tree::<u128, 4>::bytes_of(intervals, 0),
         }
     }
 
@@ -95,11 +101,26 @@ impl RangeTree {
         (start(interval), high)
     }
 
+    /// The fewest leading bits of a field of `width` bits that say that a value
+    /// is in the interval of the key's.
+    pub(super) fn leading_bits(&self, place: &Placement, width: u32, key: &[u64]) -> u32 {
+        let found = place.get(key);
+        let most = prefix_mask(width, width);
+        let (low, high) = self.ends(self.find(place, key), most);
+        let inside = |length: &u32| {
+            let mask = prefix_mask(width, *length);
+            low <= found & mask && (found & mask) | (most & !mask) <= high
+        };
+        let length = (0..=width).find(inside);
+        length.expect("the value itself is in its interval")
+    }
+
     /// The interval of a key's field.
     #[inline]
     pub(super) fn find(&self, place: &Placement, key: &[u64]) -> usize {
         match self {
-            RangeTree::Short(tree) => tree.find(short(place.low.get(key))),
+            RangeTree::Short(tree) if tree.heads.is_empty() => tree.find(short(place.low.get(key))),
+            RangeTree::Short(tree) => tree.find_by_head(place.low.get(key)),
             RangeTree::Long(tree) => tree.find(place.low.get(key)),
             RangeTree::Wide(tree) => tree.find(place.get(key)),
         }
@@ -115,8 +136,11 @@ impl RangeTree {
     ) {
         let keys = keys.each_ref();
         match self {
-            RangeTree::Short(tree) => {
+            RangeTree::Short(tree) if tree.heads.is_empty() => {
                 tree.find_each(&keys.map(|key| short(place.low.get(key))), found);
+            }
+            RangeTree::Short(tree) => {
+                tree.find_each_by_head(&keys.map(|key| place.low.get(key)), found);
             }
             RangeTree::Long(tree) => tree.find_each(&keys.map(|key| place.low.get(key)), found),
             RangeTree::Wide(tree) => tree.find_each(&keys.map(|key| place.get(key)), found),
@@ -187,6 +211,24 @@ pub(super) struct Tree<T, const K: usize> {
     len: usize,
     /// The root's first.
     levels: Vec<Level>,
+    /// For each number that the first bits of a value can be, and for the one
+    /// after the last: how many intervals begin below. May be empty.
+    heads: Vec<u32>,
+    /// The bits of a value behind its first ones.
+    head_shift: u32,
+}
+
+/// Intervals from which on there are heads.
+const LEAST_HEADED: usize = 256;
+
+/// The most intervals with one head that are searched from there.
+const MOST_OF_HEAD: u32 = 32;
+
+/// The number of first bits that heads have, for that many intervals of a field
+/// that has `width` bits.
+fn head_bits(intervals: usize, width: u32) -> Option<u32> {
+    let bits = intervals.next_power_of_two().trailing_zeros();
+    (intervals >= LEAST_HEADED && width > 0).then(|| bits.min(width).min(16))
 }
 
 /// Nodes of one level.
@@ -205,24 +247,32 @@ impl<T: Entry, const K: usize> Tree<T, K> {
         })
     }
 
-    fn with_capacity(intervals: usize) -> Tree<T, K> {
+    /// With heads, if `width` is that of the field and not 0.
+    fn with_capacity(intervals: usize, width: u32) -> Tree<T, K> {
         let nodes = Self::sizes(intervals).map(|entries| entries.div_ceil(K));
+        let bits = head_bits(intervals, width);
         Tree {
             nodes: Vec::with_capacity(nodes.sum()),
             len: 0,
             levels: Vec::with_capacity(Self::sizes(intervals).count()),
+            heads: Vec::with_capacity(bits.map_or(0, |bits| (1 << bits) + 1)),
+            head_shift: bits.map_or(0, |bits| width - bits),
         }
     }
 
-    fn bytes_of(intervals: usize) -> usize {
+    fn bytes_of(intervals: usize, width: u32) -> usize {
         let nodes = Self::sizes(intervals).map(|entries| entries.div_ceil(K));
         let levels = Self::sizes(intervals).count();
-        nodes.sum::<usize>() * size_of::<Aligned<[T; K]>>() + levels * size_of::<Level>()
+        let heads = head_bits(intervals, width).map_or(0, |bits| (1 << bits) + 1);
+        nodes.sum::<usize>() * size_of::<Aligned<[T; K]>>()
+            + levels * size_of::<Level>()
+            + heads * size_of::<u32>()
     }
 
     fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Aligned<[T; K]>>()
             + self.levels.capacity() * size_of::<Level>()
+            + self.heads.capacity() * size_of::<u32>()
     }
 
     fn push(&mut self, start: u128) {
@@ -256,6 +306,17 @@ impl<T: Entry, const K: usize> Tree<T, K> {
             self.levels.insert(0, level);
             first += level.nodes(K);
         }
+        if self.heads.capacity() > 0 {
+            let most = self.heads.capacity() - 1;
+            let mut below = 0;
+            for head in 0..=most as u128 {
+                while below < self.len && self.start(below) < head << self.head_shift {
+                    below += 1;
+                }
+                let below = u32::try_from(below).expect("intervals of 32 bits");
+                self.heads.push(below);
+            }
+        }
     }
 
     fn start(&self, interval: usize) -> u128 {
@@ -288,6 +349,54 @@ impl<T: Entry, const K: usize> Tree<T, K> {
             for (found, &value) in found.iter_mut().zip(values) {
                 *found = self.descend(*level, *found, value);
             }
+        }
+    }
+}
+
+impl Tree<i32, 16> {
+    /// The position of the last entry that is not above a value, where `below`
+    /// entries are below all values with its first bits, and `behind` are not
+    /// above them.
+    #[inline(always)]
+    fn find_between(&self, value: i32, below: u32, behind: u32) -> usize {
+        if behind - below > MOST_OF_HEAD {
+            return self.find(value);
+        }
+        let mut node = below as usize / 16;
+        loop {
+            let Some(entries) = self.nodes.get(node) else {
+                return self.len - 1;
+            };
+            let mut count = 0;
+            for &entry in entries.iter() {
+                count += u32::from(entry <= value);
+            }
+            // The next node may have more, unless that is of another level.
+            if count == 16 && (node + 1) * 16 < self.len {
+                node += 1;
+                continue;
+            }
+            return (node * 16 + count as usize - 1).min(self.len - 1);
+        }
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // sixteen bits
+    fn find_by_head(&self, value: u64) -> usize {
+        let head = (value >> self.head_shift) as usize;
+        let ends = &self.heads[head..head + 2];
+        self.find_between(short(value), ends[0], ends[1])
+    }
+
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // sixteen bits
+    fn find_each_by_head(&self, values: &[u64; GROUP], found: &mut [usize; GROUP]) {
+        let ends: [[u32; 2]; GROUP] = values.map(|value| {
+            let head = (value >> self.head_shift) as usize;
+            [self.heads[head], self.heads[head + 1]]
+        });
+        for ((found, &value), [below, behind]) in found.iter_mut().zip(values).zip(ends) {
+            *found = self.find_between(short(value), below, behind);
         }
     }
 }
@@ -378,11 +487,13 @@ mod tests {
 
     #[test]
     fn trees_of_every_number_of_levels_are_searched() {
-        for width in [8, 16, 32, 33, 64, 65, 128] {
+        for width in [8, 13, 16, 24, 32, 33, 64, 65, 128] {
             for count in [
                 0, 1, 3, 4, 5, 7, 8, 9, 15, 16, 17, 64, 65, 255, 256, 257, 4097,
             ] {
                 check(width, (0..count).map(|start| start * 3).collect());
+                let spread = (0..count).map(|start| start * 0x9e37_79b9);
+                check(width, spread.collect());
             }
         }
     }

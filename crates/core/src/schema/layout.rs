@@ -99,7 +99,7 @@ impl RangeField {
     pub fn contains(&self, key: &[u64], value: &[u64], high: &[u64]) -> bool {
         if self.key.high.is_none() {
             let found = self.key.low.get(key);
-            self.key.low.get(value) <= found && found <= self.high.low.get(high)
+            (self.key.low.get(value) <= found) & (found <= self.high.low.get(high))
         } else {
             let found = self.key.get(key);
             self.key.get(value) <= found && found <= self.high.get(high)

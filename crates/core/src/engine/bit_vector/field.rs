@@ -2,7 +2,7 @@
 
 use crate::engine::range_tree::RangeTree;
 use crate::memory::bytes_of;
-use crate::schema::{FieldId, Placement, Schema, prefix_mask};
+use crate::schema::{FieldId, Placement, Schema};
 
 /// The intervals of a field.
 pub(in crate::engine) struct Field {
@@ -31,16 +31,7 @@ impl Field {
 
     /// The fewest leading bits that say that a value is in the key's interval.
     pub(in crate::engine) fn leading_bits(&self, schema: &Schema, key: &[u64]) -> u32 {
-        let interval = self.intervals.find(&self.placement, key);
-        let found = self.placement.get(key);
         let width = schema.field(self.id).width();
-        let most = schema.field(self.id).max_value();
-        let (low, high) = self.intervals.ends(interval, most);
-        let inside = |length: &u32| {
-            let mask = prefix_mask(width, *length);
-            low <= found & mask && (found & mask) | (most & !mask) <= high
-        };
-        let length = (0..=width).find(inside);
-        length.expect("the value itself is in its interval")
+        self.intervals.leading_bits(&self.placement, width, key)
     }
 }

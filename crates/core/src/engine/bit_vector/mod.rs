@@ -176,10 +176,10 @@ const BYTE_NS: f64 = 0.08;
 const STEP_BLOCKS: usize = 32;
 
 /// Rules that a block has bits for.
-const BLOCK_RULES: usize = WORDS * 64;
+pub(super) const BLOCK_RULES: usize = WORDS * 64;
 
 /// The blocks of a row that has a bit for each rule.
-fn blocks_of(rules: usize) -> usize {
+pub(super) fn blocks_of(rules: usize) -> usize {
     rules.div_ceil(BLOCK_RULES)
 }
 
@@ -300,7 +300,7 @@ impl BitVector {
 }
 
 /// The places of the bits of a block, ascending.
-fn places(bits: &[u64; WORDS], block: usize) -> impl Iterator<Item = usize> {
+pub(super) fn places(bits: &[u64; WORDS], block: usize) -> impl Iterator<Item = usize> {
     bits.iter().enumerate().flat_map(move |(word, &bits)| {
         let first = (block * WORDS + word) * 64;
         std::iter::successors(Some(bits), |bits| Some(bits & bits.wrapping_sub(1)))
@@ -480,7 +480,7 @@ impl<const W: usize> Algorithm<W> for BitVector {
 }
 
 /// The first bits of a block, as many as there are in it.
-fn first_bits(bits: usize) -> [u64; WORDS] {
+pub(super) fn first_bits(bits: usize) -> [u64; WORDS] {
     std::array::from_fn(|word| match bits.saturating_sub(word * 64) {
         bits @ 0..64 => (1 << bits) - 1,
         _ => u64::MAX,

@@ -1,0 +1,235 @@
+//! Hash tables with two places for each value ([DEC14] §III.A, M = 2).
+//!
+//! # Data layout
+//! ```text
+//! entries: [ tag 32 | number 32 ] …       a power of two of them
+//! ```
+//! A value's hash gives a tag and a first place; the second place is the first
+//! one XOR a hash of the tag, so either place leads to the other one. A value
+//! that no rule names finds no tag, and has the number 0. It finds the tag of
+//! another value once in 2^32 comparisons, and gets that value's number: callers
+//! compare rules in full.
+//!
+//! # Build
+//! A value is put in its first place. What was there moves to its other place,
+//! and so on, at most [`MOVES`] times. Then the whole table is made again with
+//! another seed, a few times, and with twice the entries. When all values are
+//! placed, each is searched: two values with the same tag and places are told
+//! apart by another seed. Where no seed helps, there is no table, and callers
+//! search a range tree.
+//!
+//! [DEC14]: crate::papers#dec14
+
+use crate::engine::range_tree::GROUP;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::schema::Placement;
+use crate::seed::splitmix;
+
+/// How often values are moved for one that is added.
+const MOVES: usize = 128;
+
+/// Seeds that are tried for each size of the table.
+const SEEDS: usize = 4;
+
+/// Sizes that are tried, each twice the one before.
+const SIZES: usize = 2;
+
+/// The values of a field that rules name, by number.
+pub(super) struct Cuckoo {
+    entries: Vec<u64>,
+    seeds: [u64; 3],
+    /// Which bits of hashes are looked at: all, but in tests.
+    hash_bits: u64,
+}
+
+impl Cuckoo {
+    /// The least number of entries for a number of values.
+    fn entries_for(values: usize) -> usize {
+        values.saturating_mul(2).next_power_of_two().max(2)
+    }
+
+    /// Bytes of a table that is made with the first size.
+    pub(super) fn bytes_of(values: usize) -> usize {
+        bytes_of::<u64>(Self::entries_for(values))
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        bytes_of::<u64>(self.entries.capacity())
+    }
+
+    /// A table of different values, whose numbers are above 0, or `None` where no
+    /// seed is found that gives each a place. Counts the memory as kept.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`], and those of
+    /// [`Memory::keep`](crate::memory::Memory::keep).
+    pub(super) fn build(
+        values: &[(u128, u32)],
+        seed: u64,
+        hash_bits: u64,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Option<Cuckoo>, BuildError> {
+        let mut state = seed;
+        for size in 0..SIZES {
+            let size = Self::entries_for(values.len()) << size;
+            monitor.memory().keep(bytes_of::<u64>(size))?;
+            let mut table = Cuckoo {
+                entries: vec![0; size],
+                seeds: [0; 3],
+                hash_bits,
+            };
+            for _ in 0..SEEDS {
+                table.seeds = std::array::from_fn(|_| splitmix(&mut state));
+                if table.fill(values, monitor)? {
+                    return Ok(Some(table));
+                }
+            }
+            drop(table);
+            monitor.memory().drop_kept(bytes_of::<u64>(size));
+        }
+        Ok(None)
+    }
+
+    /// Places all values; says whether each is found.
+    fn fill(
+        &mut self,
+        values: &[(u128, u32)],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<bool, BuildError> {
+        self.entries.fill(0);
+        for &(value, number) in values {
+            monitor.work(1)?;
+            let (tag, mut place) = self.places(value);
+            let mut entry = tag << 32 | u64::from(number);
+            let mut moves = 0;
+            loop {
+                if self.entries[self.other(place, entry >> 32)] == 0 {
+                    place = self.other(place, entry >> 32);
+                }
+                entry = std::mem::replace(&mut self.entries[place], entry);
+                if entry == 0 {
+                    break;
+                }
+                place = self.other(place, entry >> 32);
+                moves += 1;
+                if moves > MOVES {
+                    return Ok(false);
+                }
+            }
+        }
+        for &(value, number) in values {
+            monitor.work(1)?;
+            if self.find(value) != number {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The tag of a value, and its first place.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the lower half is meant
+    fn places(&self, value: u128) -> (u64, usize) {
+        let (low, high) = (value as u64, (value >> 64) as u64);
+        let mut hash = low ^ self.seeds[0];
+        if high != 0 {
+            hash ^= fold(high ^ self.seeds[1], self.seeds[2]);
+        }
+        let hash = fold(hash, self.seeds[1] | 1) & self.hash_bits;
+        (hash >> 32, hash as usize & (self.entries.len() - 1))
+    }
+
+    /// The other place of what is at a place.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // more bits than entries
+    fn other(&self, place: usize, tag: u64) -> usize {
+        let step = (tag | 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        place ^ (step as usize & (self.entries.len() - 1))
+    }
+
+    /// The number of a value; 0 when no rule names it.
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the lower half is meant
+    pub(super) fn find(&self, value: u128) -> u32 {
+        let (tag, place) = self.places(value);
+        let first = self.entries[place];
+        let second = self.entries[self.other(place, tag)];
+        let number = if second >> 32 == tag {
+            second as u32
+        } else {
+            0
+        };
+        if first >> 32 == tag && first != 0 {
+            first as u32
+        } else {
+            number
+        }
+    }
+
+    /// The numbers of several keys' field.
+    #[inline]
+    pub(super) fn find_each<const W: usize>(
+        &self,
+        place: &Placement,
+        keys: &[[u64; W]; GROUP],
+        found: &mut [u32; GROUP],
+    ) {
+        if place.high.is_none() {
+            for (found, key) in found.iter_mut().zip(keys) {
+                *found = self.find(place.low.get(key).into());
+            }
+        } else {
+            for (found, key) in found.iter_mut().zip(keys) {
+                *found = self.find(place.get(key));
+            }
+        }
+    }
+}
+
+/// Both halves of the product.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // the halves are meant
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::unwatched;
+
+    fn table(values: &[(u128, u32)], hash_bits: u64) -> Option<Cuckoo> {
+        unwatched(|monitor| Cuckoo::build(values, 7, hash_bits, monitor))
+    }
+
+    #[test]
+    fn values_are_found_and_others_are_not() {
+        for count in [0, 1, 2, 3, 100, 511, 512, 513, 20_000] {
+            let value = |number: u32| u128::from(number) * 3 << (number % 3 * 40);
+            let values: Vec<(u128, u32)> = (1..=count).map(|n| (value(n), n)).collect();
+            let mut values = values;
+            values.sort_unstable();
+            values.dedup_by_key(|value| value.0);
+            let table = table(&values, u64::MAX).expect("a seed is found");
+            assert!(table.bytes() <= Cuckoo::bytes_of(values.len()) << (SIZES - 1));
+            for &(value, number) in &values {
+                assert_eq!(table.find(value), number);
+                let other = value | 1 << 120;
+                assert_eq!(table.find(other), 0, "one in 2^32 would be found");
+            }
+        }
+    }
+
+    /// Hashes of few bits: no seed tells the values apart.
+    #[test]
+    fn there_is_no_table_where_no_seed_helps() {
+        let values: Vec<(u128, u32)> = (1..100).map(|n| (n.into(), n)).collect();
+        assert!(table(&values, 0xf).is_none());
+        assert!(table(&values, 0).is_none());
+        assert!(table(&values[..2], 0).is_none());
+        assert!(table(&values[..1], 0).is_some());
+    }
+}

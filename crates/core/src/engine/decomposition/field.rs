@@ -1,0 +1,154 @@
+//! One field or superfield: from a key's value to a bit vector and a list.
+
+use super::cuckoo::Cuckoo;
+use crate::engine::range_tree::{GROUP, RangeTree};
+use crate::memory::bytes_of;
+use crate::schema::{FieldId, Part, Placement, Schema, prefix_mask};
+
+/// What values with the same rules have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Class {
+    /// Where their vector begins, in blocks; 0 for a field without vectors.
+    pub(super) row: u32,
+    /// Where their list begins; 0 for none.
+    pub(super) list: u32,
+}
+
+/// A field of the schema, or several short ones that are searched together.
+pub(super) struct Field {
+    /// The fields of the schema.
+    pub(super) members: Vec<Member>,
+    pub(super) search: Search,
+    /// The first one is that of values that no rule names.
+    pub(super) classes: Vec<Class>,
+    pub(super) has_lists: bool,
+    pub(super) has_rows: bool,
+    /// The best place in any list.
+    pub(super) first_listed: u32,
+}
+
+/// A field of the schema and its elementary intervals.
+pub(super) struct Member {
+    pub(super) id: FieldId,
+    pub(super) placement: Placement,
+    pub(super) intervals: RangeTree,
+}
+
+/// How the number of a value's class is found.
+pub(super) enum Search {
+    /// In a table with an entry for each value, or for each combination of the
+    /// members' values, which are shifted to where they do not overlap.
+    Direct {
+        parts: Vec<(Part, u32)>,
+        table: Vec<u16>,
+    },
+    /// In a hash table: all values that rules name are single ones.
+    Hash(Cuckoo),
+    /// In the range tree of the only member; the class of each interval.
+    Tree(Vec<u32>),
+}
+
+impl Field {
+    pub(super) fn bytes(&self) -> usize {
+        let members = self.members.iter();
+        let members = members.map(|member| member.intervals.bytes());
+        let search = match &self.search {
+            Search::Direct { parts, table } => {
+                bytes_of::<(Part, u32)>(parts.capacity()) + bytes_of::<u16>(table.capacity())
+            }
+            Search::Hash(table) => table.bytes(),
+            Search::Tree(numbers) => bytes_of::<u32>(numbers.capacity()),
+        };
+        bytes_of::<Member>(self.members.capacity())
+            + members.sum::<usize>()
+            + search
+            + bytes_of::<Class>(self.classes.capacity())
+    }
+
+    /// The class of a key's value.
+    #[inline(always)]
+    pub(super) fn class(&self, key: &[u64]) -> Class {
+        let number = match &self.search {
+            Search::Direct { parts, table } => direct(parts, table, key),
+            Search::Hash(table) => table.find(self.members[0].placement.get(key)),
+            Search::Tree(numbers) => {
+                let member = &self.members[0];
+                numbers[member.intervals.find(&member.placement, key)]
+            }
+        };
+        self.classes[number as usize]
+    }
+
+    /// The classes of several keys' values.
+    #[inline]
+    #[allow(clippy::cast_possible_truncation)] // values of sixteen bits
+    pub(super) fn classes_of<const W: usize>(
+        &self,
+        keys: &[[u64; W]; GROUP],
+        classes: &mut [Class; GROUP],
+    ) {
+        let mut numbers = [0_u32; GROUP];
+        match &self.search {
+            Search::Direct { parts, table } => match parts.as_slice() {
+                [(part, _)] => {
+                    for (number, key) in numbers.iter_mut().zip(keys) {
+                        *number = u32::from(table[part.get(key) as usize]);
+                    }
+                }
+                parts => {
+                    for (number, key) in numbers.iter_mut().zip(keys) {
+                        *number = direct(parts, table, key);
+                    }
+                }
+            },
+            Search::Hash(table) => table.find_each(&self.members[0].placement, keys, &mut numbers),
+            Search::Tree(of_interval) => {
+                let member = &self.members[0];
+                let mut found = [0; GROUP];
+                (member.intervals).find_each(&member.placement, keys, &mut found);
+                for (number, interval) in numbers.iter_mut().zip(found) {
+                    *number = of_interval[interval];
+                }
+            }
+        }
+        for (class, number) in classes.iter_mut().zip(numbers) {
+            *class = self.classes[number as usize];
+        }
+    }
+
+    /// How many bits say that a key's value has its class.
+    pub(super) fn bits(&self, schema: &Schema, key: &[u64]) -> u32 {
+        self.members
+            .iter()
+            .map(|member| member.leading_bits(schema, key))
+            .sum()
+    }
+
+    /// Wants those bits.
+    pub(super) fn want(&self, schema: &Schema, key: &[u64], mask: &mut [u64]) {
+        for member in &self.members {
+            let width = schema.field(member.id).width();
+            let length = member.leading_bits(schema, key);
+            (member.placement).set_bits(mask, prefix_mask(width, length));
+        }
+    }
+}
+
+impl Member {
+    /// The fewest leading bits that say that a value is in the key's interval.
+    fn leading_bits(&self, schema: &Schema, key: &[u64]) -> u32 {
+        let width = schema.field(self.id).width();
+        self.intervals.leading_bits(&self.placement, width, key)
+    }
+}
+
+/// The class number of a key in a table of all values.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // sixteen bits
+fn direct(parts: &[(Part, u32)], table: &[u16], key: &[u64]) -> u32 {
+    let mut index = 0;
+    for (part, shift) in parts {
+        index |= part.get(key) << shift;
+    }
+    table[index as usize].into()
+}

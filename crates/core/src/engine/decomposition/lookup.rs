@@ -1,0 +1,526 @@
+//! Lookups: one header, many, with the bits that the outcome depended on, and
+//! step by step.
+
+use super::Decomposition;
+use super::field::Class;
+use crate::classifier::{LookupTrace, Probe};
+use crate::engine::bit_vector::{BLOCK_RULES, first_bits, places};
+use crate::engine::range_tree::GROUP;
+use crate::rule::{RuleId, Winner};
+use crate::schema::MAX_FIELDS;
+use crate::simd::bits::{WORDS, common, first_common};
+use crate::simd::prefetch;
+use crate::unwildcard;
+
+/// Keys of a batch that are looked up in step with each other.
+const CHUNK: usize = 4 * GROUP;
+
+/// Candidates that are found before they are compared.
+const CANDIDATES: usize = 1024;
+
+/// What the searches of a chunk found.
+#[derive(Default)]
+pub(super) struct Buffers {
+    /// Field by field, for each key.
+    lists: Vec<u32>,
+    /// Key by key, for each field.
+    rows: Vec<usize>,
+    candidates: Vec<Candidate>,
+}
+
+/// A rule that may match a key of a chunk.
+#[derive(Clone, Copy, Default)]
+struct Candidate {
+    key: u32,
+    place: u32,
+}
+
+impl Decomposition {
+    /// The better of `best` and the best rule that matches.
+    #[inline]
+    pub(super) fn look_up<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
+        match self.shared.fields.len() {
+            0..=8 => self.look_up_with::<W, 8>(key, best),
+            9..=16 => self.look_up_with::<W, 16>(key, best),
+            _ => self.look_up_with::<W, MAX_FIELDS>(key, best),
+        }
+    }
+
+    /// The same with room for `F` fields.
+    #[inline]
+    fn look_up_with<const W: usize, const F: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
+        let (mut lists, mut rows) = ([0; F], [0; F]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        self.finish(key, &lists[..listing], &rows[..joining], best)
+    }
+
+    /// Searches all fields. Returns how many lists and how many vectors there
+    /// are, at least one of these.
+    #[inline(always)]
+    fn search(&self, key: &[u64], lists: &mut [u32], rows: &mut [usize]) -> (usize, usize) {
+        let (mut listing, mut joining) = (0, 0);
+        for field in &self.shared.fields {
+            let class = field.class(key);
+            if field.has_lists {
+                lists[listing] = class.list;
+                listing += 1;
+            }
+            if field.has_rows {
+                rows[joining] = class.row as usize;
+                joining += 1;
+            }
+        }
+        // Without fields, all rules are candidates: the first vector has them.
+        (listing, joining.max(1))
+    }
+
+    /// The better of `best` and the best rule of lists and vectors that matches.
+    #[inline(always)]
+    fn finish<const W: usize>(
+        &self,
+        key: &[u64; W],
+        lists: &[u32],
+        rows: &[usize],
+        best: Winner,
+    ) -> Winner {
+        let better = self.rules.better_than(best);
+        let mut place = self.first_joined(key, rows, better);
+        for &list in lists {
+            place = self.first_listed(key, list, place);
+        }
+        match place < better {
+            true => self.rules.winner(place),
+            false => best,
+        }
+    }
+
+    /// The first rule of a list that matches and is below `bound`; otherwise
+    /// `bound`.
+    #[inline(always)]
+    fn first_listed<const W: usize>(&self, key: &[u64; W], list: u32, bound: usize) -> usize {
+        for &place in &self.shared.store.lists[list as usize..] {
+            let place = place as usize;
+            if place >= bound {
+                break;
+            }
+            if self.rules.matches_key(place, key) {
+                return place;
+            }
+        }
+        bound
+    }
+
+    /// The first block of 512 rules from `from` on in which all vectors have a
+    /// rule, and these rules.
+    #[inline(always)]
+    fn next_joined(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
+        let store = &self.shared.store;
+        if store.summary > 0 {
+            return self.next_summarised(rows, from);
+        }
+        first_common(self.isa, &store.rows, rows, from, store.row_blocks)
+    }
+
+    /// The same with summaries.
+    fn next_summarised(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
+        let store = &self.shared.store;
+        let (mut head, mut skipped) = (from / BLOCK_RULES, first_bits(from % BLOCK_RULES));
+        loop {
+            let (found, blocks) = first_common(self.isa, &store.rows, rows, head, store.summary)?;
+            if found != head {
+                skipped = [0; WORDS];
+            }
+            let blocks = std::array::from_fn(|word| blocks[word] & !skipped[word]);
+            for block in places(&blocks, found) {
+                let at = store.summary + block;
+                if let Some((_, bits)) = first_common(self.isa, &store.rows, rows, at, at + 1) {
+                    return Some((block, bits));
+                }
+            }
+            (head, skipped) = (found + 1, [0; WORDS]);
+        }
+    }
+
+    /// Whether no rule in the vectors from a block on is below `bound`.
+    #[inline(always)]
+    fn is_behind(&self, block: usize, bound: usize) -> bool {
+        let first = self.shared.wide.get(block * BLOCK_RULES);
+        first.is_none_or(|&place| place as usize >= bound && self.stops)
+    }
+
+    /// The first rule in all vectors that matches and is below `bound`; otherwise
+    /// `bound`.
+    #[inline(always)]
+    fn first_joined<const W: usize>(
+        &self,
+        key: &[u64; W],
+        rows: &[usize],
+        mut bound: usize,
+    ) -> usize {
+        let mut from = 0;
+        while !self.is_behind(from, bound)
+            && let Some((block, bits)) = self.next_joined(rows, from)
+        {
+            for bit in places(&bits, block) {
+                let place = self.shared.wide[bit] as usize;
+                if place >= bound {
+                    break;
+                }
+                if self.rules.matches_key(place, key) {
+                    bound = place;
+                }
+            }
+            from = block + 1;
+        }
+        bound
+    }
+
+    /// Looks a batch up.
+    pub(super) fn look_up_batch<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers,
+    ) {
+        let (listing, joining) = (self.shared.listing, self.shared.joining.max(1));
+        buffers.lists.resize(CHUNK * listing, 0);
+        buffers.rows.clear();
+        buffers.rows.resize(CHUNK * joining, 0);
+        buffers.candidates.resize(CANDIDATES, Candidate::default());
+        let (groups, rest) = keys.as_chunks::<GROUP>();
+        let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
+        let winners = of_groups.chunks_mut(CHUNK);
+        for (groups, winners) in groups.chunks(CHUNK / GROUP).zip(winners) {
+            self.look_up_chunk(groups, winners, buffers);
+        }
+        for (key, winner) in rest.iter().zip(of_rest) {
+            *winner = self.look_up(key, *winner);
+        }
+    }
+
+    /// Looks some groups up, at most [`CHUNK`] keys: searches the fields of all,
+    /// compares the candidates of the vectors, and then those of the lists that
+    /// are better. The candidates of all keys stand one behind the other, so that
+    /// comparing them has no branch whose way is hard to predict.
+    fn look_up_chunk<const W: usize>(
+        &self,
+        groups: &[[[u64; W]; GROUP]],
+        winners: &mut [Winner],
+        buffers: &mut Buffers,
+    ) {
+        self.search_chunk(groups, buffers);
+        let keys = groups.as_flattened();
+        let mut bounds = [0; CHUNK];
+        for (bound, winner) in bounds.iter_mut().zip(&*winners) {
+            *bound = self.rules.better_than(*winner);
+        }
+        let better = bounds;
+        self.join_chunk(keys, &mut bounds, buffers);
+        self.list_chunk(keys, &mut bounds, buffers);
+        for ((winner, place), better) in winners.iter_mut().zip(bounds).zip(better) {
+            if place < better {
+                *winner = self.rules.winner(place);
+            }
+        }
+    }
+
+    /// Searches all fields.
+    fn search_chunk<const W: usize>(&self, groups: &[[[u64; W]; GROUP]], buffers: &mut Buffers) {
+        let shared = &*self.shared;
+        let joining = shared.joining.max(1);
+        let mut classes = [Class { row: 0, list: 0 }; GROUP];
+        let mut lists = buffers.lists.chunks_exact_mut(CHUNK);
+        let mut row = 0;
+        for field in &shared.fields {
+            let of_field = if field.has_lists { lists.next() } else { None };
+            let of_field = of_field.unwrap_or(&mut []);
+            let mut of_field = of_field.as_chunks_mut::<GROUP>().0.iter_mut();
+            for (number, keys) in groups.iter().enumerate() {
+                field.classes_of(keys, &mut classes);
+                if let Some(lists) = of_field.next() {
+                    for (list, class) in lists.iter_mut().zip(&classes) {
+                        *list = class.list;
+                        prefetch(&shared.store.lists[class.list as usize]);
+                    }
+                }
+                if field.has_rows {
+                    let rows = &mut buffers.rows[number * GROUP * joining + row..];
+                    for (row, class) in rows.iter_mut().step_by(joining).zip(&classes) {
+                        *row = class.row as usize;
+                        prefetch(&shared.store.rows[class.row as usize]);
+                    }
+                }
+            }
+            row += usize::from(field.has_rows);
+        }
+    }
+
+    /// Compares keys with candidates; those that match become their bounds.
+    fn compare<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        candidates: &[Candidate],
+        bounds: &mut [usize; CHUNK],
+    ) {
+        for candidate in candidates {
+            self.rules.prefetch_all(candidate.place as usize);
+        }
+        for candidate in candidates {
+            let (key, place) = (candidate.key as usize, candidate.place as usize);
+            let matches = self.rules.matches_straight(place, &keys[key]);
+            let bound = &mut bounds[key];
+            *bound = if matches { place.min(*bound) } else { *bound };
+        }
+    }
+
+    /// Joins the vectors, block by block for all keys that have no winner yet.
+    fn join_chunk<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        bounds: &mut [usize; CHUNK],
+        buffers: &mut Buffers,
+    ) {
+        let joining = self.shared.joining.max(1);
+        let mut from = [0; CHUNK];
+        let mut active: [usize; CHUNK] = std::array::from_fn(|key| key);
+        let mut left = keys.len();
+        while left > 0 {
+            let (mut still, mut count) = (0, 0);
+            for at in 0..left {
+                let key = active[at];
+                if self.is_behind(from[key], bounds[key]) {
+                    continue;
+                }
+                let rows = &buffers.rows[key * joining..][..joining];
+                let Some((block, bits)) = self.next_joined(rows, from[key]) else {
+                    continue;
+                };
+                from[key] = block + 1;
+                active[still] = key;
+                still += 1;
+                for bit in places(&bits, block) {
+                    let place = self.shared.wide[bit];
+                    if place as usize >= bounds[key] {
+                        break;
+                    }
+                    let key = u32::try_from(key).expect("less than a chunk");
+                    buffers.candidates[count] = Candidate { key, place };
+                    count += 1;
+                    if count == CANDIDATES {
+                        self.compare(keys, &buffers.candidates, bounds);
+                        count = 0;
+                    }
+                }
+            }
+            self.compare(keys, &buffers.candidates[..count], bounds);
+            left = still;
+        }
+    }
+
+    /// Compares the rules of all lists that are below the bounds.
+    fn list_chunk<const W: usize>(
+        &self,
+        keys: &[[u64; W]],
+        bounds: &mut [usize; CHUNK],
+        buffers: &mut Buffers,
+    ) {
+        let all = &self.shared.store.lists;
+        let candidates = &mut buffers.candidates;
+        let mut count = 0;
+        for lists in buffers.lists.chunks_exact(CHUNK) {
+            for (key, &list) in lists.iter().enumerate().take(keys.len()) {
+                // Most lists have no rule, or one: these take no branch.
+                let (list, bound) = (&all[list as usize..], bounds[key]);
+                let key = u32::try_from(key).expect("less than a chunk");
+                let place = list[0];
+                candidates[count] = Candidate { key, place };
+                count += usize::from((place as usize) < bound);
+                let is_more = (place as usize) < bound && (list[1] as usize) < bound;
+                if count == CANDIDATES || is_more {
+                    for &place in &list[1..] {
+                        if count == CANDIDATES {
+                            self.compare(keys, candidates, bounds);
+                            count = 0;
+                        }
+                        if place as usize >= bound {
+                            break;
+                        }
+                        candidates[count] = Candidate { key, place };
+                        count += 1;
+                    }
+                    if count == CANDIDATES {
+                        self.compare(keys, candidates, bounds);
+                        count = 0;
+                    }
+                }
+            }
+        }
+        self.compare(keys, &candidates[..count], bounds);
+    }
+
+    /// Shows the candidates that are not hidden, in the order in which they are
+    /// compared: those of the vectors, then those of each list. `show` says
+    /// whether the rest of the vectors or of the list is still wanted.
+    fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(usize) -> bool) {
+        let shared = &*self.shared;
+        let store = &shared.store;
+        let mut go_on = |place: u32| {
+            let place = place as usize;
+            self.rules.is_hidden(place) || show(place)
+        };
+        'vectors: for block in store.summary..store.row_blocks {
+            let bits = common(&store.rows, rows, block);
+            for bit in places(&bits, block - store.summary) {
+                if !go_on(shared.wide[bit]) {
+                    break 'vectors;
+                }
+            }
+        }
+        for &list in lists {
+            for &place in &store.lists[list as usize..] {
+                if place == super::NO_PLACE || !go_on(place) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// As [`look_up`](Self::look_up), with the bits of the key that decided.
+    ///
+    /// A rule that is better than the outcome was compared, or it is missing from
+    /// the list or from some vector of the key's values. For that the bits are
+    /// wanted that say which values these are: of fields with lists of better
+    /// rules, and of as many fields with vectors as exclude all better rules,
+    /// those of few bits first.
+    pub(super) fn look_up_masked<const W: usize>(
+        &self,
+        key: &[u64; W],
+        best: Winner,
+        mask: &mut [u64; W],
+    ) -> Winner {
+        let winner = self.look_up(key, best);
+        let better = self.rules.better_than(winner);
+        let (shared, schema) = (&*self.shared, self.rules.schema());
+        let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        let mut wanted = [false; MAX_FIELDS];
+        for (wanted, field) in wanted.iter_mut().zip(&shared.fields) {
+            *wanted = field.has_lists && (field.first_listed as usize) < better;
+        }
+        // The number of a field with vectors, by what its bits cost.
+        let mut order = [(0, 0, 0); MAX_FIELDS];
+        let with_rows = shared
+            .fields
+            .iter()
+            .enumerate()
+            .filter(|(_, field)| field.has_rows);
+        for (row, (number, field)) in with_rows.enumerate() {
+            let bits = if wanted[number] {
+                0
+            } else {
+                field.bits(schema, key)
+            };
+            order[row] = (bits, row, number);
+        }
+        let order = &mut order[..shared.joining];
+        order.sort_unstable();
+        let within = shared
+            .wide
+            .partition_point(|&place| (place as usize) < better);
+        for block in 0..within.div_ceil(BLOCK_RULES) {
+            let at = shared.store.summary + block;
+            let in_all = common(&shared.store.rows, &rows[..joining], at);
+            let mut bits = first_bits(within - block * BLOCK_RULES);
+            let in_all: [u64; WORDS] = std::array::from_fn(|word| bits[word] & in_all[word]);
+            for &(_, row, number) in order.iter() {
+                if !wanted[number] && bits == in_all {
+                    continue;
+                }
+                wanted[number] = true;
+                let row = &shared.store.rows[rows[row] + at];
+                for (bits, row) in bits.iter_mut().zip(row.iter()) {
+                    *bits &= row;
+                }
+            }
+        }
+        for (field, _) in shared
+            .fields
+            .iter()
+            .zip(wanted)
+            .filter(|(_, wanted)| *wanted)
+        {
+            field.want(schema, key, mask);
+        }
+        self.candidates(&lists[..listing], &rows[..joining], |place| {
+            if place < better {
+                unwildcard::refute(&self.rules.rule(place), key, mask);
+            }
+            place < better
+        });
+        if winner.beats(best) {
+            unwildcard::confirm(&self.rules.rule(better), key, mask);
+        }
+        winner
+    }
+
+    /// Each field is a table: what its lists and vectors say of the key. A last
+    /// one has all rules, and those that were compared.
+    pub(super) fn trace_of<const W: usize>(&self, key: &[u64; W]) -> LookupTrace {
+        let (shared, schema) = (&*self.shared, self.rules.schema());
+        let mut probes = Vec::with_capacity(shared.fields.len() + 1);
+        let mut all = vec![0; W];
+        for (table, field) in shared.fields.iter().enumerate() {
+            let mut mask = vec![0; W];
+            for member in &field.members {
+                let most = schema.field(member.id).max_value();
+                member.placement.set_bits(&mut mask, most);
+                member.placement.set_bits(&mut all, most);
+            }
+            let class = field.class(key);
+            let list = shared.store.lists[class.list as usize..].iter();
+            let listed = list.take_while(|&&place| place != super::NO_PLACE).count();
+            let row = shared.store.rows.get(class.row as usize..);
+            let blocks = shared.store.row_blocks - shared.store.summary;
+            let row = row
+                .unwrap_or(&[])
+                .iter()
+                .skip(shared.store.summary)
+                .take(blocks);
+            let set = row.flat_map(|block| block.iter().map(|word| word.count_ones() as usize));
+            probes.push(Probe {
+                table,
+                mask,
+                rules: listed + if field.has_rows { set.sum() } else { 0 },
+                compared: Vec::new(),
+                winner: Winner::MISS,
+            });
+        }
+        let winner = self.look_up(key, Winner::MISS);
+        let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        let mut bound = self.rules.len();
+        let mut compared: Vec<RuleId> = Vec::new();
+        self.candidates(&lists[..listing], &rows[..joining], |place| {
+            if place >= bound {
+                return false;
+            }
+            compared.extend(self.rules.winner(place).rule());
+            if self.rules.matches(place, key) {
+                bound = place;
+            }
+            place != bound
+        });
+        probes.push(Probe {
+            table: shared.fields.len(),
+            mask: all,
+            rules: self.rules.len(),
+            compared,
+            winner,
+        });
+        LookupTrace {
+            tables: probes.len(),
+            probes,
+            winner,
+        }
+    }
+}

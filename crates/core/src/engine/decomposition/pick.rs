@@ -1,0 +1,343 @@
+//! Which rules go to lists and which to bit vectors, and which fields are
+//! searched.
+//!
+//! # Lists
+//! A rule that shares its match of some field with few others need not be in any
+//! vector: the few rules of that field's value are compared. Two rules *share* a
+//! field if both name values there and some value matches both. A rule may go to
+//! the list of a field that it shares with at most `share` rules, itself
+//! included. So no list is longer than that, and no rule is in more than
+//! `2 * share` of them.
+//!
+//! Each field that has lists is one more search. So they are chosen greedily:
+//! first the field where most rules may go, then that where most of the others
+//! may, as long as a field takes a block's worth of rules from the vectors. A
+//! rule goes to that chosen field where it shares with the fewest.
+//!
+//! # Vectors
+//! What the vectors say is confirmed by comparing the rule, so a field may be
+//! left out: that costs comparisons and saves a search and a vector. Some of the
+//! rules and some headers are drawn, and the field that excludes most of the
+//! wrong candidates is added, as long as that saves more than it costs.
+
+use crate::engine::ranked::RankedRules;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::projection::Places;
+use crate::schema::{FieldId, Schema};
+use crate::seed::splitmix;
+use crate::sort::sort_by_key;
+
+use super::BLOCK_RULES;
+
+/// The field of a rule that is in the vectors.
+pub(super) const WIDE: u8 = u8::MAX;
+
+/// A match that is shared with more rules than may be asked for, or is open.
+const MANY: u8 = u8::MAX;
+
+/// The largest number of rules that a list may have.
+pub(super) const MOST_SHARED: usize = MANY as usize - 1;
+
+/// Headers and rules that are drawn to choose the fields of vectors.
+const HEADERS: usize = 64;
+const RULES: usize = 256;
+
+// Prices in nanoseconds, of which only the ratios matter: batches over fifteen
+// fields at 10,000 rules, November 2026.
+/// Comparing a rule with a key.
+const COMPARE_NS: f64 = 8.0;
+/// Searching a field for each doubling of its values, and joining a block.
+const SEARCH_NS: f64 = 0.4;
+const BLOCK_NS: f64 = 0.7;
+/// Blocks that are joined before the first rule is found, at most.
+const READ_BLOCKS: usize = 4;
+
+/// What goes where.
+pub(super) struct Plan {
+    /// For each place the field in whose lists the rule is, or [`WIDE`].
+    pub(super) list_of: Vec<u8>,
+    /// The places of the rules in the vectors, ascending.
+    pub(super) wide: Vec<u32>,
+    /// Fields with lists.
+    pub(super) listed: Vec<FieldId>,
+    /// Fields with vectors.
+    pub(super) joined: Vec<FieldId>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Wishes {
+    /// The most rules of a list; 0 for no lists.
+    pub(super) share: usize,
+    /// Rules that a field must take from the vectors to have lists.
+    pub(super) least: usize,
+    /// Whether vectors have all fields that are not open.
+    pub(super) all_fields: bool,
+}
+
+impl Plan {
+    /// Chooses. The memory of the plan is counted as taken.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]
+    pub(super) fn make(
+        rules: &RankedRules,
+        wishes: Wishes,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Plan, BuildError> {
+        let fields = rules.schema().fields().len();
+        monitor.begin("choosing fields", rules.len().saturating_mul(fields))?;
+        monitor.memory().take(rules.len())?;
+        let mut plan = Plan {
+            list_of: vec![WIDE; rules.len()],
+            wide: Vec::new(),
+            listed: Vec::new(),
+            joined: Vec::new(),
+        };
+        if wishes.share > 0 && rules.len() >= wishes.least.max(1) {
+            plan.choose_lists(rules, wishes, monitor)?;
+        }
+        let count = plan.list_of.iter().filter(|&&list| list == WIDE).count();
+        monitor.memory().take(bytes_of::<u32>(count))?;
+        let wide = (0..=u32::MAX).zip(&plan.list_of);
+        let wide = wide.filter(|(_, list)| **list == WIDE);
+        plan.wide = Vec::with_capacity(count);
+        plan.wide.extend(wide.map(|(place, _)| place));
+        plan.joined = match wishes.all_fields {
+            true => plan.constrained(rules, monitor)?,
+            false => plan.choose_joined(rules, monitor)?,
+        };
+        Ok(plan)
+    }
+
+    /// Bytes of a plan.
+    pub(super) fn bytes(&self) -> usize {
+        self.list_of.capacity() + bytes_of::<u32>(self.wide.capacity())
+    }
+
+    fn choose_lists(
+        &mut self,
+        rules: &RankedRules,
+        wishes: Wishes,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<(), BuildError> {
+        let (schema, count) = (rules.schema(), rules.len());
+        let bytes = count.saturating_mul(schema.fields().len());
+        monitor.memory().take(bytes)?;
+        // Field by field.
+        let mut shared = vec![MANY; bytes];
+        for (id, shared) in schema.field_ids().zip(shared.chunks_exact_mut(count)) {
+            count_shared(rules, id, shared, monitor)?;
+        }
+        let most = u8::try_from(wishes.share.min(MOST_SHARED)).unwrap_or(MANY - 1);
+        loop {
+            let free = |shared: &[u8]| {
+                let rules = shared.iter().zip(&self.list_of);
+                rules
+                    .filter(|&(&shared, &list)| shared <= most && list == WIDE)
+                    .count()
+            };
+            let ids = schema.field_ids().zip(shared.chunks_exact(count));
+            let best = ids.map(|(id, shared)| (free(shared), id, shared));
+            // The first of those that take as many.
+            let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
+            let Some((_, id, of_best)) = best.filter(|best| best.0 >= wishes.least.max(1)) else {
+                break;
+            };
+            self.listed.push(id);
+            let number = u8::try_from(id.index()).expect("a field's index is a byte");
+            for (list, &shared) in self.list_of.iter_mut().zip(of_best) {
+                if *list == WIDE && shared <= most {
+                    *list = number;
+                }
+            }
+            monitor.work(count)?;
+        }
+        // Each to the shortest of the lists where it may go.
+        for (place, list) in self.list_of.iter_mut().enumerate() {
+            let shared = |id: FieldId| shared[id.index() * count + place];
+            let best = self.listed.iter().min_by_key(|&&id| shared(id));
+            if let Some(id) = best.filter(|&&id| shared(id) <= most) {
+                *list = u8::try_from(id.index()).expect("a field's index is a byte");
+            }
+            monitor.work(usize::from(place % 8 == 0))?;
+        }
+        let used = |id: &FieldId| {
+            self.list_of
+                .iter()
+                .any(|&list| usize::from(list) == id.index())
+        };
+        self.listed.retain(used);
+        drop(shared);
+        monitor.memory().give_back(bytes);
+        Ok(())
+    }
+
+    /// The fields that some rule in the vectors does not leave open.
+    fn constrained(
+        &self,
+        rules: &RankedRules,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Vec<FieldId>, BuildError> {
+        let mut found = Vec::new();
+        for id in rules.schema().field_ids() {
+            let places = self.wide.iter().map(|&place| place as usize);
+            if { places }.any(|place| !is_open(rules, place, id)) {
+                found.push(id);
+            }
+            monitor.work(self.wide.len())?;
+        }
+        Ok(found)
+    }
+
+    /// The fields that tell most of the rules in the vectors from headers.
+    #[allow(clippy::cast_precision_loss)] // prices
+    fn choose_joined(
+        &self,
+        rules: &RankedRules,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Vec<FieldId>, BuildError> {
+        let schema = rules.schema();
+        let (headers, count) = (HEADERS.min(rules.len()), RULES.min(self.wide.len()));
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let bytes = bytes_of::<u64>(headers * count);
+        monitor.memory().take(bytes)?;
+        // A bit for each field in which a rule does not match a header.
+        let mut excluded = vec![0_u64; headers * count];
+        let mut state = 1;
+        for id in schema.field_ids() {
+            for header in 0..headers {
+                let value = drawn_value(rules, id, header, headers, &mut state);
+                let row = &mut excluded[header * count..][..count];
+                for (number, excluded) in row.iter_mut().enumerate() {
+                    let place = self.wide[number * self.wide.len() / count];
+                    let (low, high) = rules.ends(place as usize, id);
+                    *excluded |= u64::from(value < low || high < value) << id.index();
+                }
+                monitor.work(count / 8)?;
+            }
+        }
+        let weight = self.wide.len() as f64 / (headers * count) as f64;
+        let blocks = self.wide.len().div_ceil(BLOCK_RULES).min(READ_BLOCKS) as f64;
+        let mut joined = Vec::new();
+        loop {
+            let saved = |id: FieldId| {
+                let wrong = excluded.iter().filter(|bits| *bits >> id.index() & 1 == 1);
+                wrong.count() as f64 * weight * COMPARE_NS
+            };
+            let best = schema.field_ids().map(|id| (saved(id), id));
+            let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
+            monitor.work(headers * count / 8)?;
+            let search = match self.listed.contains(&best.expect("a field").1) {
+                true => 0.0,
+                false => SEARCH_NS * (1.0 + (self.wide.len() as f64).log2().min(8.0)),
+            };
+            let Some((_, id)) = best.filter(|best| best.0 > search + blocks * BLOCK_NS) else {
+                break;
+            };
+            joined.push(id);
+            for bits in &mut excluded {
+                if *bits >> id.index() & 1 == 1 {
+                    *bits = 0;
+                }
+            }
+        }
+        joined.sort_unstable();
+        drop(excluded);
+        monitor.memory().give_back(bytes);
+        Ok(joined)
+    }
+}
+
+/// Whether a rule matches all values of a field.
+pub(super) fn is_open(rules: &RankedRules, place: usize, id: FieldId) -> bool {
+    rules.ends(place, id) == (0, rules.schema().field(id).max_value())
+}
+
+/// A value of a header that some rule matches, at least in the fields that the
+/// rule names. The others have any value, the smallest, the largest, or one that
+/// another rule names.
+fn drawn_value(
+    rules: &RankedRules,
+    id: FieldId,
+    header: usize,
+    headers: usize,
+    state: &mut u64,
+) -> u128 {
+    let most = rules.schema().field(id).max_value();
+    let random = u128::from(splitmix(state)) << 64 | u128::from(splitmix(state));
+    let place = header * rules.len() / headers;
+    let other = usize::try_from(random % rules.len() as u128).unwrap_or(0);
+    let is_open = is_open(rules, place, id);
+    let (low, high) = rules.ends(if is_open { other } else { place }, id);
+    match splitmix(state) % 4 {
+        0 if is_open => random & most,
+        0 | 1 => low,
+        _ => high,
+    }
+}
+
+/// With how many rules each one shares a field, itself included; [`MANY`] where
+/// the field is open.
+fn count_shared(
+    rules: &RankedRules,
+    id: FieldId,
+    shared: &mut [u8],
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
+    let named = |place: &usize| !is_open(rules, *place, id);
+    let count = (0..rules.len()).filter(named).count();
+    monitor.work(rules.len() / 8)?;
+    let bytes = 2 * bytes_of::<u128>(count);
+    monitor.memory().take(bytes)?;
+    let (mut lows, mut highs) = (Vec::with_capacity(count), Vec::with_capacity(count));
+    for place in (0..rules.len()).filter(named) {
+        let (low, high) = rules.ends(place, id);
+        lows.push(low);
+        highs.push(high);
+        monitor.work(1)?;
+    }
+    sort_by_key(&mut lows, |low| *low, monitor)?;
+    sort_by_key(&mut highs, |high| *high, monitor)?;
+    for (place, shared) in shared.iter_mut().enumerate() {
+        if named(&place) {
+            let (low, high) = rules.ends(place, id);
+            let begun = lows.partition_point(|&other| other <= high);
+            let ended = highs.partition_point(|&other| other < low);
+            *shared = u8::try_from(begun - ended).unwrap_or(MANY);
+        }
+        monitor.advance(1)?;
+    }
+    drop((lows, highs));
+    monitor.memory().give_back(bytes);
+    Ok(())
+}
+
+/// Some of the rules, for their projection on a field.
+pub(super) struct Subset<'a> {
+    pub(super) rules: &'a RankedRules,
+    /// Ascending.
+    pub(super) places: &'a [u32],
+}
+
+impl Places for Subset<'_> {
+    fn schema(&self) -> &Schema {
+        self.rules.schema()
+    }
+
+    fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    fn ends(&self, place: usize, field: FieldId) -> (u128, u128) {
+        self.rules.ends(self.places[place] as usize, field)
+    }
+
+    fn is_box(&self, place: usize) -> bool {
+        self.rules.is_box(self.places[place] as usize)
+    }
+}
