@@ -220,6 +220,12 @@ impl RankedRules {
         differing == 0 && ranges.iter().all(|range| range.contains(key, value, high))
     }
 
+    /// Whether a rule that is not hidden matches a key of `W` words.
+    #[inline(always)]
+    pub(super) fn matches_key<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
+        self.would_match(place, key) && !self.is_hidden(place)
+    }
+
     /// The same without a branch that depends on the outcome: for rules of which
     /// nobody can say whether they match.
     #[inline(always)]

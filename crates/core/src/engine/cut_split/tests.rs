@@ -394,7 +394,7 @@ fn rules_share_a_tree_by_the_fields_in_which_they_are_small() {
     let matches = (0..800).map(|number| {
         let mut matches = vec![ANY; 5];
         for (field, wanted) in matches.iter_mut().take(2).enumerate() {
-            if number % 4 >> field & 1 == 0 {
+            if ((number % 4) >> field) & 1 == 0 {
                 *wanted = FieldMatch::Prefix {
                     value: dice.bits() & 0xffff_ffff,
                     length: 24,

@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn values_are_found_and_others_are_not() {
         for count in [0, 1, 2, 3, 100, 511, 512, 513, 20_000] {
-            let value = |number: u32| u128::from(number) * 3 << (number % 3 * 40);
+            let value = |number: u32| (u128::from(number) * 3) << (number % 3 * 40);
             let values: Vec<(u128, u32)> = (1..=count).map(|n| (value(n), n)).collect();
             let mut values = values;
             values.sort_unstable();

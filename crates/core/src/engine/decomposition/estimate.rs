@@ -15,7 +15,7 @@ use crate::engine::EngineSpec;
 use crate::engine::range_tree::RangeTree;
 use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns, whole};
+use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns, some_of, whole};
 use crate::limits::Limits;
 use crate::memory::bytes_of;
 use crate::monitor::unwatched;
@@ -47,7 +47,7 @@ impl Scale {
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     check_rules(shape.rules())?;
     let (schema, rules, options) = (shape.schema(), shape.rules(), spec.options());
-    let sample = shape.some_of_sample(rules);
+    let sample = some_of(shape.sample(), rules);
     let scale = Scale(rules as f64 / sample.len().max(1) as f64);
     let fewer = |count: usize| whole(count as f64 / scale.0.max(1.0)).max(1);
     let tuning = Tuning::default();

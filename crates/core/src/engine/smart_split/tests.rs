@@ -137,7 +137,7 @@ fn any_schema_is_parted() {
     let matches = (0..400).map(|number| {
         let wide = match number % 3 {
             0 => ANY,
-            _ => FieldMatch::Exact(random() << 64 | random() % 7),
+            _ => FieldMatch::Exact((random() << 64) | (random() % 7)),
         };
         let (value, mask) = (random() & 0xf_ffff, random() & 0xf_ffff);
         let low = random() % 60_000;
