@@ -157,6 +157,8 @@ fn winners_of_a_capture_are_those_of_a_scan() {
         "tuplemerge-offline",
         "tuplemerge-vpp",
         "partition-sort",
+        "cut-split",
+        "decomposition",
     ] {
         let file = folder.path("winners");
         let arguments = format!(

@@ -523,7 +523,7 @@ fn a_live_table_asks_whether_updates_are_taken() {
             refused.unwrap_err().to_string(),
             "engine `shell(sfl(frozen))` takes no updates, so there can be no live table of it; \
              these take updates: linear, forest, tss, tuplemerge, tuplemerge-offline, \
-             tuplemerge-vpp, cut-split, sfl(INNER)"
+             tuplemerge-vpp, partition-sort, cut-split, sfl(INNER)"
         );
     }
     let spec = parse("shell(plain)").unwrap();

@@ -504,7 +504,7 @@ fn static_engines_are_refused() {
         error.to_string(),
         "engine `fragile` takes no updates, so there can be no live table of it; these take \
          updates: linear, forest, tss, tuplemerge, tuplemerge-offline, tuplemerge-vpp, \
-         partition-sort, sfl(INNER)"
+         partition-sort, cut-split, sfl(INNER)"
     );
 }
 
