@@ -1,12 +1,14 @@
 //! Every registered engine, with its defaults and with each of its options set
 //! to several values, over long random streams of updates.
 //!
-//! `CLASSYARD_SEEDS=n` runs n times as many streams, with other seeds; CI does
-//! so in a step of its own.
+//! `CLASSYARD_SEEDS=n` runs n times as many streams, with other seeds, and
+//! `CLASSYARD_SEEDS=1..n` those that do not run by default; CI does so in a step of
+//! its own.
 
 // What was checked, and what was skipped, is printed.
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use classyard::{NoProgress, RuleSet, Schema};
@@ -14,10 +16,19 @@ use classyard_workload::kit::Subject;
 use classyard_workload::kit::differential::{Counters, Options, differential};
 use classyard_workload::kit::random::{Dice, RuleMaker, SeededDice, random_schema};
 
-/// How many streams to run for each that runs by default.
-fn seeds() -> u64 {
-    let seeds = std::env::var("CLASSYARD_SEEDS");
-    seeds.ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+/// Which streams to run for each that runs by default, which is number 0.
+fn seeds() -> Range<u64> {
+    let Ok(text) = std::env::var("CLASSYARD_SEEDS") else {
+        return 0..1;
+    };
+    let range = match text.split_once("..") {
+        Some((first, end)) => first.parse().ok().zip(end.parse().ok()),
+        None => text.parse().ok().map(|end| (0, end)),
+    };
+    let Some((first, end)) = range else {
+        panic!("CLASSYARD_SEEDS is `{text}`; expected a number, or a range such as 1..3");
+    };
+    first..end
 }
 
 /// Runs a stream, and fails with everything that is needed to repeat it.
@@ -41,7 +52,7 @@ fn run(subjects: &[Subject], schema: &Arc<Schema>, options: &Options) -> Counter
 
 fn stream(schema: &Arc<Schema>, first: u64) {
     for (subjects, updates) in [(Subject::engines(), 8000), (Subject::variants(), 4000)] {
-        for seed in first..first + seeds() {
+        for seed in seeds().map(|number| first + number) {
             let options = Options {
                 seed,
                 updates,
@@ -74,7 +85,8 @@ fn fifteen_fields() {
 #[test]
 fn any_schema() {
     let subjects = Subject::variants();
-    for seed in 4000..4000 + 20 * seeds() {
+    let numbers = seeds();
+    for seed in 4000 + 20 * numbers.start..4000 + 20 * numbers.end {
         let mut dice = SeededDice::new(seed);
         let schema = random_schema(&mut dice);
         let rules = [3, 20, 60][dice.below(3)];
@@ -95,7 +107,7 @@ fn any_schema() {
 #[test]
 fn many_rules() {
     let subjects = Subject::engines();
-    for seed in 5000..5000 + seeds() {
+    for seed in seeds().map(|number| 5000 + number) {
         let options = Options {
             seed,
             updates: 4000,
