@@ -334,7 +334,11 @@ fn verify(rules: &RuleSet, made: &[Vec<Owned>], seen: &mut [Seen], batches: &[Ke
 #[allow(clippy::print_stdout)]
 #[test]
 fn readers_see_whole_transactions_of_every_engine() {
-    for (seed, spec) in (1..).zip(EngineSpec::all()) {
+    // Around which engine a wrapper stands changes nothing for readers.
+    let (alone, mut wrapping): (Vec<_>, Vec<_>) =
+        EngineSpec::all().partition(|spec| spec.inner().is_none());
+    wrapping.dedup_by_key(|spec| spec.engine().name);
+    for (seed, spec) in (1..).zip(alone.into_iter().chain(wrapping)) {
         if spec.is_dynamic() {
             for interval in INTERVALS {
                 println!("{}", run(&spec, interval, seed));
