@@ -51,7 +51,7 @@ fn run(subjects: &[Subject], schema: &Arc<Schema>, options: &Options) -> Counter
 }
 
 fn stream(schema: &Arc<Schema>, first: u64) {
-    for (subjects, updates) in [(Subject::engines(), 8000), (Subject::variants(), 4000)] {
+    for (subjects, updates) in [(Subject::engines(), 4000), (Subject::variants(), 1500)] {
         for seed in seeds().map(|number| first + number) {
             let options = Options {
                 seed,
@@ -86,7 +86,7 @@ fn fifteen_fields() {
 fn any_schema() {
     let subjects = Subject::variants();
     let numbers = seeds();
-    for seed in 4000 + 20 * numbers.start..4000 + 20 * numbers.end {
+    for seed in 4000 + 12 * numbers.start..4000 + 12 * numbers.end {
         let mut dice = SeededDice::new(seed);
         let schema = random_schema(&mut dice);
         let rules = [3, 20, 60][dice.below(3)];
@@ -110,7 +110,7 @@ fn many_rules() {
     for seed in seeds().map(|number| 5000 + number) {
         let options = Options {
             seed,
-            updates: 4000,
+            updates: 2000,
             rules: 1000,
             limit: 1200,
             check_every: 40,
