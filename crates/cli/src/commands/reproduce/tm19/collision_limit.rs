@@ -432,7 +432,7 @@ fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Resu
 mod tests {
     use std::sync::Arc;
 
-    use classyard::schema;
+    use classyard::Schema;
     use classyard_workload::generate::Profile;
 
     use super::*;
@@ -451,7 +451,7 @@ mod tests {
         let mix = merged("mix", &one, &other, 7);
         assert_eq!(mix.len(), one.len() + other.len());
         let rules = mix.part(PartId::FIRST);
-        assert_eq!(rules.schema(), &schema::ipv4_5tuple());
+        assert_eq!(rules.schema(), &Schema::ipv4_5tuple());
         let fields = |set: &RuleSet| -> Vec<_> {
             let ranked = set.by_rank().into_iter();
             ranked.map(|at| set.rule(at as usize).fields()).collect()
