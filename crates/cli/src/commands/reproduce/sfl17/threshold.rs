@@ -226,9 +226,10 @@ impl Found {
             });
             self.at_once += usize::from(least == Some(0));
         }
-        let headers = || curve.buffered.iter().map(|(_, headers, _)| headers.mean);
-        let most = headers().fold(0.0, f64::max);
-        let share = headers().last().unwrap_or(0.0) / most;
+        let headers = curve.buffered.iter().map(|(_, headers, _)| headers.mean);
+        let most = headers.fold(0.0, f64::max);
+        let last = curve.buffered.last().map_or(0.0, |one| one.1.mean);
+        let share = last / most;
         self.large.push(format!("{of}: {:.0} %", share * 100.0));
         self.fallen += usize::from(share < 1.0 - NOISE);
     }

@@ -256,7 +256,9 @@ fn measure(
     let all = built
         .into_iter()
         .map(|(classifier, refused, build_seconds, times)| {
-            let stats = classifier.iter().flat_map(|one| one.parts());
+            let stats = classifier
+                .iter()
+                .flat_map(classyard::PolicyClassifier::parts);
             let stats: Vec<_> = stats.map(|part| part.stats()).collect();
             Built {
                 refused,
