@@ -71,8 +71,9 @@ pub(crate) struct Args {
     ///
     /// tm19: without them, tables and online have 1k, 2k, 4k, ... 256k, offline
     /// those up to 64k, partitions those up to 16k, collision-limit 1k, 8k and
-    /// 64k, growth 10k, 20k, 50k, ... 1M. sfl17: the first, 2k as in the paper
-    /// unless given.
+    /// 64k, growth 10k, 20k, 50k, ... 1M; greater ones are left out of offline,
+    /// partitions and collision-limit. sfl17: the first, 2k as in the paper unless
+    /// given.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 

@@ -18,6 +18,9 @@ use crate::sax_pac;
 /// with the square.
 const SIZES: [usize; 5] = [1_000, 2_000, 4_000, 8_000, 16_000];
 
+/// The most rules, where the sizes leave a choice.
+const MOST_RULES: usize = 16_000;
+
 /// The same of a quick reproduction.
 const FEW_SIZES: [usize; 2] = [1_000, 4_000];
 
@@ -39,7 +42,9 @@ struct Counted {
 
 /// Draws the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
-    let sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
+    let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
+    let least = *sizes.iter().min().expect("at least one size");
+    sizes.retain(|&size| size <= MOST_RULES.max(least));
     let profiles = study.profiles.clone();
     study.expect_points(profiles.len() * sizes.len());
     let (mut rows, mut cells) = (Vec::new(), Vec::new());
