@@ -25,10 +25,9 @@ th{border-bottom:2px solid #999;vertical-align:bottom}td.place{white-space:nowra
 b.holds,b.part,b.fails{display:inline-block;padding:0 .5rem;border-radius:.6rem;white-space:nowrap}\
 .holds{color:#0a5a26;background:#dff3e4}.part{color:#6b4700;background:#fdf0cf}\
 .fails{color:#8e1414;background:#fbe0e0}.why{display:block;color:#555}\
-.pictures{display:grid;grid-template-columns:repeat(auto-fit,minmax(30rem,1fr));gap:.5rem}\
 figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
-dd{margin:0;overflow-wrap:anywhere}@media(max-width:34rem){.pictures{display:block}}";
+dd{margin:0;overflow-wrap:anywhere}";
 
 /// Tables of more rows than this are closed until the reader opens them.
 const LONG: usize = 16;
@@ -72,12 +71,10 @@ pub(super) fn report<E>(
         let title = escaped(&section.title);
         let _ = writeln!(page, "<h2 id=\"section{number}\">{title}</h2>");
         let _ = writeln!(page, "<p>{}</p>", escaped(&section.method));
-        page.push_str("<div class=\"pictures\">\n");
         for name in &section.pictures {
             let svg = picture(name)?;
             let _ = writeln!(page, "<figure>\n{}\n</figure>", inline(&svg));
         }
-        page.push_str("</div>\n");
         for rows in &section.grids {
             grid(&mut page, rows);
         }

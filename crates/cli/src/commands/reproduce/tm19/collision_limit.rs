@@ -237,6 +237,13 @@ fn cost(times: &[f64], form: usize) -> f64 {
     times[place.expect("one of the limits")] / least(times) - 1.0
 }
 
+/// The middle of what the paper's limit costs, over rule sets.
+fn middle(sets: &[(String, Both)], form: usize) -> f64 {
+    let costs = sets.iter().map(|(_, both)| cost(&both[form].single, form));
+    let spread = Spread::of(&costs.collect::<Vec<_>>());
+    spread.map_or(0.0, |spread| spread.median)
+}
+
 /// The rule set over which the paper's limit costs most.
 fn worst(sets: &[(String, Both)], form: usize) -> Option<(f64, &str)> {
     let costs = sets
@@ -307,18 +314,19 @@ fn claims(sizes: &[usize], of: &[Vec<(String, Both)>], mixed: &[(String, Both)])
             place,
             paper,
             measured: format!(
-                "at most {:.1} % online ({}) and {:.1} % offline ({})",
+                "at most {:.1} % online ({}) and {:.1} % offline ({}); the medians of {} rule sets \
+                 are {:.1} % and {:.1} %",
                 online.0 * 100.0,
                 online.1,
                 offline.0 * 100.0,
-                offline.1
+                offline.1,
+                sets.len(),
+                middle(sets, 0) * 100.0,
+                middle(sets, 1) * 100.0
             ),
             verdict: match (online.0 <= limits[0], offline.0 <= limits[1]) {
                 (true, true) => Verdict::Holds,
-                (false, false) => Verdict::Fails(
-                    "both cost more; the least of 14 noisy times is itself too low by some percent"
-                        .to_owned(),
-                ),
+                (false, false) => Verdict::Fails("both cost more over some rule sets".to_owned()),
                 (true, false) => Verdict::InPart("offline it costs more".to_owned()),
                 (false, true) => Verdict::InPart("online it costs more".to_owned()),
             },

@@ -238,10 +238,13 @@ fn measure(
         let reason = classifier.as_ref().err().map(ToString::to_string);
         built.push((classifier.ok(), reason, seconds, Vec::new()));
     }
+    let warm_up = study.few_headers(policy, list)?;
     let mut scratch = Scratch::new();
     for _ in 0..REPEATS {
         for (classifier, .., times) in &mut built {
             if let Some(classifier) = classifier {
+                // The engine before has had the caches.
+                single_rate(classifier, &warm_up, &mut scratch);
                 times.push(1e9 / single_rate(classifier, &trace, &mut scratch));
             }
         }
@@ -310,8 +313,8 @@ fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
                     Verdict::InPart("SmartSplit is faster by less than in the paper".to_owned())
                 }
                 _ => Verdict::Fails(
-                    "TupleMerge is faster: its tables are masked and probed with few memory \
-                     accesses here, and SmartSplit's trees have bounded memory"
+                    "TupleMerge is as fast or faster; the trees of smart-split have bounded \
+                     memory here, so their leaves are longer than the paper's"
                         .to_owned(),
                 ),
             },
@@ -319,7 +322,7 @@ fn claims(measured: &Measured, sizes: &[usize]) -> Vec<Claim> {
         Claim {
             place: "§IV.D",
             paper: "TupleMerge builds in seconds even over very large rule sets.",
-            measured: format!("at most {:.2} s at {at}", most(TM)),
+            measured: format!("at most {:.3} s at {at}", most(TM)),
             verdict: Verdict::of(most(TM) < 10.0, "it takes longer"),
         },
         Claim {

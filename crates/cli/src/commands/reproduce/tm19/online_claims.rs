@@ -125,8 +125,7 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
             measured: format!("its updates take {update_tss:.2} times as long"),
             verdict: match update_tss {
                 ratio if ratio < 1.0 + NOISE => Verdict::InPart(
-                    "there is no loss to speak of: both structures share their tables and the \
-                     storage of rules here"
+                    "the loss is below 10 %; both engines have the same hash tables here"
                         .to_owned(),
                 ),
                 ratio if ratio <= UPDATE_TSS * (1.0 + NOISE) => Verdict::Holds,
@@ -139,8 +138,8 @@ pub(super) fn claims(measured: &Measured, sizes: &[usize], names: &[String]) -> 
             measured: format!("tuple space search takes {memory_tss:.2} times as much"),
             verdict: match advantage(memory_tss, MEMORY_TSS) {
                 Verdict::InPart(_) => Verdict::InPart(
-                    "a table with few rules costs little here: the tables of an engine share \
-                     the storage of their rules"
+                    "by less: all tables of an engine share the storage of rules here, so a table \
+                     with few rules costs little"
                         .to_owned(),
                 ),
                 other => other,
