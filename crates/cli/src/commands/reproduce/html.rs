@@ -17,7 +17,7 @@ const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fff;max-width:72rem;margin:2rem auto;\
 padding:0 1rem}h1{font-size:1.7rem;line-height:1.25}h2{font-size:1.3rem;margin-top:2.5rem;\
 border-top:1px solid #ccc;padding-top:1rem}h3,summary{font-size:1rem;font-weight:600;\
-margin:1rem 0 .3rem}summary{cursor:pointer}.scroll{overflow-x:auto}nav a{margin-right:1rem}\
+margin:1rem 0 .3rem}summary{cursor:pointer}.scroll{overflow-x:auto}nav a{display:block}\
 table{border-collapse:collapse;margin:.5rem 0 1.2rem;font-size:.875rem;line-height:1.4}\
 th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd;vertical-align:top;text-align:left}\
 th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}\
