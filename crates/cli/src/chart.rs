@@ -10,8 +10,10 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 mod colours;
+mod groups;
 
 use colours::Colours;
+pub(crate) use groups::draw_groups;
 
 /// The plot's size, and the least width of the legend beside it.
 const WIDTH: u32 = 780;

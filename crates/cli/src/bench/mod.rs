@@ -34,11 +34,13 @@ pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measur
 pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
 pub(crate) use run::{Finished, Run};
 
+pub(crate) use updates::{Protocol, carry_out, inserted, subset};
+pub(crate) use verify::{SCANNED_RULES, answers, wrong_answers};
+
 use candidate::{Engine, Entry, Shown, judge};
 use peer::{Origin, Peer};
 use report::Failed;
-use updates::{EachStep, Protocol};
-use verify::SCANNED_RULES;
+use updates::EachStep;
 
 use crate::estimates::Shapes;
 use crate::failure::Failure;

@@ -195,11 +195,7 @@ pub(crate) fn run(
     let initial = subset(policy, &protocol.initial);
     let mut classifier = initial.build(spec, &Limits::default(), &mut NoProgress)?;
     let mut mixed = initial.build(spec, &Limits::default(), &mut NoProgress)?;
-    let ((), seconds) = timed(|| {
-        for &step in &protocol.steps {
-            make(&mut classifier, policy, step).expect("the list was made for these rules");
-        }
-    });
+    let seconds = carry_out(&mut classifier, policy, &protocol.steps);
     let mut scratch = Scratch::new();
     let mut winners = [Winner::MISS; BATCH];
     let batches: Vec<_> = trace
@@ -227,6 +223,33 @@ pub(crate) fn run(
         mixed: as_rate(mixed_steps.len(), mixed_seconds),
         classifier,
     })
+}
+
+/// An engine over no rules, into which these are inserted one by one.
+///
+/// # Errors
+/// When the engine cannot be built.
+pub(crate) fn inserted(
+    spec: &EngineSpec,
+    policy: &Policy,
+    ids: &[RuleId],
+) -> Result<PolicyClassifier, classyard::BuildError> {
+    let none = subset(policy, &[]);
+    let mut classifier = none.build(spec, &Limits::default(), &mut NoProgress)?;
+    for &id in ids {
+        make(&mut classifier, policy, Step::Insert(id)).expect("no rule is inserted twice");
+    }
+    Ok(classifier)
+}
+
+/// Carries a list out and says how many seconds of CPU time that took.
+pub(crate) fn carry_out(classifier: &mut PolicyClassifier, policy: &Policy, steps: &[Step]) -> f64 {
+    let ((), seconds) = timed(|| {
+        for &step in steps {
+            make(classifier, policy, step).expect("the list was made for these rules");
+        }
+    });
+    seconds
 }
 
 fn make(classifier: &mut PolicyClassifier, policy: &Policy, step: Step) -> Result<(), UpdateError> {

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use plotters::style::RGBColor;
 
-/// The colours of these engines, which people with colour-blindness can tell
-/// apart (Okabe and Ito).
-const KNOWN: [(&str, RGBColor); 7] = [
+/// The colours of these engines. The first seven can be told apart by people with
+/// colour-blindness (Okabe and Ito); on most pictures marks tell engines apart
+/// as well.
+const KNOWN: [(&str, RGBColor); 13] = [
     ("tuplemerge", RGBColor(0, 114, 178)),
     ("forest", RGBColor(213, 94, 0)),
     ("rte_acl", RGBColor(0, 158, 115)),
@@ -15,17 +16,17 @@ const KNOWN: [(&str, RGBColor); 7] = [
     ("tuplemerge-offline", RGBColor(86, 180, 233)),
     ("tuplemerge-vpp", RGBColor(230, 159, 0)),
     ("linear", RGBColor(90, 90, 90)),
+    ("partition-sort", RGBColor(17, 119, 51)),
+    ("smart-split", RGBColor(136, 34, 85)),
+    ("hyper-split", RGBColor(51, 34, 136)),
+    ("rfc", RGBColor(102, 17, 0)),
+    ("bit-vector", RGBColor(68, 170, 153)),
+    ("tss:ports=off", RGBColor(153, 153, 51)),
 ];
 
 /// The colours of all other names, such as engines with options.
-const OTHERS: [RGBColor; 14] = [
-    RGBColor(136, 34, 85),
-    RGBColor(51, 34, 136),
-    RGBColor(153, 153, 51),
-    RGBColor(17, 119, 51),
+const OTHERS: [RGBColor; 8] = [
     RGBColor(170, 68, 153),
-    RGBColor(102, 17, 0),
-    RGBColor(68, 170, 153),
     RGBColor(221, 204, 119),
     RGBColor(140, 86, 75),
     RGBColor(0, 0, 0),

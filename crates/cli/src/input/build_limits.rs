@@ -72,6 +72,14 @@ impl From<Refused> for Failure {
 }
 
 impl BuildLimits {
+    /// A limit on time alone.
+    pub(crate) fn of_time(limit: Duration) -> BuildLimits {
+        BuildLimits {
+            limit_build_time: Some(limit),
+            ..BuildLimits::default()
+        }
+    }
+
     /// The same, with a limit on bytes unless there is one.
     pub(crate) fn with_engine_bytes(self, bytes: u64) -> BuildLimits {
         BuildLimits {

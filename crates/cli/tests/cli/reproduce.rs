@@ -1,9 +1,12 @@
 //! `reproduce` on a small scale.
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use crate::support::{Folder, run};
+use crate::support::{Folder, program, run, words};
 
 /// The cells of a file, without the heading, which is returned beside them.
 fn csv(path: &Path) -> (Vec<String>, Vec<Vec<String>>) {
@@ -19,7 +22,8 @@ fn no_figure_has_more_rules_than_were_asked_for() {
     let folder = Folder::new();
     let out = folder.path("figures");
     run(&format!(
-        "reproduce tm19 --sizes 100,200 --profiles acl1,fw1 --headers 300 --out {out} -q"
+        "reproduce tm19 --sizes 100,200 --profiles acl1,fw1 --headers 300 --changes 100 --sets 1 \
+         --out {out} -q"
     ))
     .exits(0)
     .silent();
@@ -43,7 +47,7 @@ fn no_figure_has_more_rules_than_were_asked_for() {
             "{path:?}: {rules:?}"
         );
     }
-    assert_eq!(figures, 4);
+    assert_eq!(figures, 6);
     run("reproduce tm19 --sizes 0")
         .exits(2)
         .complains("at least 1 rule");
@@ -75,9 +79,9 @@ fn a_reproduction_goes_on_where_it_was() {
         .exits(0)
         .complains("going on after 1 measurement");
     let (_, rows) = csv(&Path::new(&out).join("tables.csv"));
-    assert_eq!(rows.len(), 4 * 6);
-    assert!(rows[..6].iter().all(|row| row[1].starts_with("777")));
-    assert!(rows[6..].iter().all(|row| !row[1].starts_with("777")));
+    assert_eq!(rows.len(), 4 * 8);
+    assert!(rows[..8].iter().all(|row| row[1].starts_with("777")));
+    assert!(rows[8..].iter().all(|row| !row[1].starts_with("777")));
     assert!(report.exists());
 
     // Other options would make other measurements.
@@ -158,4 +162,172 @@ fn sfl17_counts_headers_and_changes() {
     run("reproduce sfl17 --run 1ms")
         .exits(2)
         .complains("from 10ms");
+}
+
+/// The points that a file has, in their order.
+fn points(text: &str) -> Vec<String> {
+    let lines = text.lines().skip(1);
+    let point = |line: &str| -> String {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        line["point"].as_str().unwrap().to_owned()
+    };
+    lines.map(point).collect()
+}
+
+/// Ctrl-C in the middle: what was measured is kept, nothing is called done, and
+/// the same command measures the rest only.
+#[test]
+fn an_interrupted_reproduction_goes_on_and_repeats_nothing() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    // 64 runs of 20 ms each.
+    let command = format!(
+        "reproduce sfl17 --figures updates --sizes 100 --profiles acl1 --headers 200 --sets 1 \
+         --run 20ms --out {out}"
+    );
+    let file = Path::new(&out).join("points.ndjson");
+    let mut child = program()
+        .args(words(&command))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let kept = || fs::read_to_string(&file).unwrap_or_default();
+    while kept().lines().count() < 6 {
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    let interrupt = format!("kill -INT {}", child.id());
+    let sent = Command::new("sh")
+        .args(["-c", &interrupt])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(2), "{status:?}");
+    let report = Path::new(&out).join("report.html");
+    assert!(!report.exists());
+
+    let text = kept();
+    let whole = &text[..=text.rfind('\n').unwrap()];
+    let before = points(whole).len();
+    assert!((5..64).contains(&before), "{before}");
+    run(&command)
+        .exits(0)
+        .complains(&format!("going on after {before} measurements"));
+    let after = kept();
+    assert!(after.starts_with(whole));
+    let mut all = points(&after);
+    assert_eq!(all.len(), 64);
+    all.sort();
+    all.dedup();
+    assert_eq!(all.len(), 64);
+    let page = fs::read_to_string(&report).unwrap();
+    assert!(page.ends_with("</html>\n"));
+    assert!(page.contains("Not the whole reproduction: limited by --figures updates"));
+    let left_over = fs::read_dir(&out).unwrap();
+    let left_over = left_over.filter(|file| {
+        let path = file.as_ref().unwrap().path();
+        path.extension()
+            .is_some_and(|extension| extension == "part")
+    });
+    assert_eq!(left_over.count(), 0);
+}
+
+#[test]
+fn tm19_can_be_measured_piece_by_piece() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command = |more: &str| format!("reproduce tm19 --figures tables {more} --out {out}");
+    let file = Path::new(&out).join("points.ndjson");
+    run(&command("--sizes 100 --profiles acl1")).exits(0);
+    let first = fs::read_to_string(&file).unwrap();
+    run(&command("--sizes 100,200 --profiles acl1,fw1"))
+        .exits(0)
+        .complains("going on after 1 measurement");
+    let all = fs::read_to_string(&file).unwrap();
+    assert!(all.starts_with(&first));
+    assert_eq!(
+        points(&all),
+        [
+            "tables acl1 100",
+            "tables acl1 200",
+            "tables fw1 100",
+            "tables fw1 200"
+        ]
+    );
+    let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(page.contains("limited by --figures tables; --sizes 100, 200; --profiles acl1, fw1."));
+}
+
+#[test]
+fn tm19_times_updates_and_lookups_of_all_engines() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command = format!(
+        "reproduce tm19 --figures online,offline --sizes 100,200 --profiles acl1,fw1,ipc1 \
+         --headers 300 --changes 200 --sets 2 --out {out}"
+    );
+    let done = run(&command).exits(0);
+    for claim in [
+        "§IV.B",
+        "Fig. 3b",
+        "Fig. 4a",
+        "§IV.C",
+        "§IV.D, Fig. 5",
+        "§I.B",
+    ] {
+        assert!(done.stdout.contains(claim), "{claim}");
+    }
+    let out = Path::new(&out);
+    for (name, engines) in [("online", 5), ("offline", 3)] {
+        let (heading, rows) = csv(&out.join(format!("{name}.csv")));
+        assert_eq!(rows.len(), 3 * 2 * 2 * engines, "{name}");
+        assert_eq!(heading.last().unwrap(), "wrong");
+        assert!(
+            rows.iter().all(|row| row.last().unwrap() == "0"),
+            "{rows:?}"
+        );
+        let place = heading.iter().position(|name| name == "lookup_ns").unwrap();
+        assert!(
+            rows.iter()
+                .all(|row| row[place].parse::<f64>().unwrap() > 0.0)
+        );
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!page.contains("WRONG") && !page.contains("NaN"));
+    for file in [
+        "online-update-relative",
+        "online-lookup-profiles",
+        "online-tradeoff",
+    ] {
+        assert!(out.join(format!("{file}.svg")).exists(), "{file}");
+    }
+}
+
+/// An engine that is not built in time is left out and named, and no claim is
+/// made about it.
+#[test]
+fn tm19_says_what_was_not_built_in_time() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let done = run(&format!(
+        "reproduce tm19 --figures offline --sizes 8k --profiles fw1 --headers 100 --sets 1 \
+         --build-time 10ms --out {out}"
+    ))
+    .exits(0);
+    assert!(
+        !done.stdout.contains("SmartSplit classifies faster"),
+        "{}",
+        done.stdout
+    );
+    let (_, rows) = csv(&Path::new(&out).join("offline.csv"));
+    assert!(
+        rows.iter()
+            .any(|row| row[3] == "smart-split" && row[4] == "no")
+    );
+    let page = fs::read_to_string(Path::new(&out).join("report.html")).unwrap();
+    assert!(page.contains("Not built, and left out of means: "));
+    assert!(page.contains("smart-split over fw1 8k: building takes more than the limit"));
+    assert!(!page.contains("NaN"));
 }

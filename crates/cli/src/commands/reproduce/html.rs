@@ -14,15 +14,23 @@ pub(super) struct Heading<'a> {
 }
 
 const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fff;max-width:66rem;margin:2rem auto;\
-padding:0 1rem}h1{font-size:1.7rem}h2{font-size:1.3rem;margin-top:2.5rem;border-top:1px solid #ccc;\
-padding-top:1rem}h3{font-size:1rem;margin-bottom:.3rem}.scroll{overflow-x:auto}\
-table{border-collapse:collapse;margin:.5rem 0 1.2rem;font-size:.9rem}\
-th,td{padding:.25rem .7rem;border-bottom:1px solid #ddd;vertical-align:top;text-align:left}\
-th.n,td.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}\
-th{border-bottom:2px solid #999}.holds{color:#0a6b2d}.part{color:#8a5a00}.fails{color:#a01818}\
-figure{margin:1rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
-grid-template-columns:max-content 1fr;gap:.2rem 1rem}dd{margin:0;overflow-wrap:anywhere}";
+body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fff;max-width:72rem;margin:2rem auto;\
+padding:0 1rem}h1{font-size:1.7rem;line-height:1.25}h2{font-size:1.3rem;margin-top:2.5rem;\
+border-top:1px solid #ccc;padding-top:1rem}h3,summary{font-size:1rem;font-weight:600;\
+margin:1rem 0 .3rem}summary{cursor:pointer}.scroll{overflow-x:auto}nav a{display:block}\
+table{border-collapse:collapse;margin:.5rem 0 1.2rem;font-size:.875rem;line-height:1.4}\
+th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd;vertical-align:top;text-align:left}\
+th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}\
+th{border-bottom:2px solid #999;vertical-align:bottom}td.place{white-space:nowrap}\
+b.holds,b.part,b.fails{display:inline-block;padding:0 .5rem;border-radius:.6rem;white-space:nowrap}\
+.holds{color:#0a5a26;background:#dff3e4}.part{color:#6b4700;background:#fdf0cf}\
+.fails{color:#8e1414;background:#fbe0e0}.why{display:block;color:#555}\
+figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
+grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
+dd{margin:0;overflow-wrap:anywhere}";
+
+/// Tables of more rows than this are closed until the reader opens them.
+const LONG: usize = 16;
 
 /// Writes the report. `picture` gives the SVG of a name.
 pub(super) fn report<E>(
@@ -51,10 +59,17 @@ pub(super) fn report<E>(
     for remark in heading.remarks {
         let _ = writeln!(page, "<p>{}</p>", escaped(remark));
     }
-    page.push_str("<h2>Claims</h2>\n");
+    let _ = writeln!(page, "<h2>Claims</h2>\n<p>{}</p>", summary(sections));
     claims(&mut page, sections);
-    for section in sections {
-        let _ = writeln!(page, "<h2>{}</h2>", escaped(&section.title));
+    page.push_str("<nav>");
+    for (number, section) in sections.iter().enumerate() {
+        let title = escaped(&section.title);
+        let _ = write!(page, "<a href=\"#section{number}\">{title}</a> ");
+    }
+    page.push_str("</nav>\n");
+    for (number, section) in sections.iter().enumerate() {
+        let title = escaped(&section.title);
+        let _ = writeln!(page, "<h2 id=\"section{number}\">{title}</h2>");
         let _ = writeln!(page, "<p>{}</p>", escaped(&section.method));
         for name in &section.pictures {
             let svg = picture(name)?;
@@ -68,29 +83,69 @@ pub(super) fn report<E>(
     Ok(page)
 }
 
+/// How many claims hold.
+fn summary(sections: &[Section]) -> String {
+    let verdicts = || {
+        let claims = sections.iter().flat_map(|section| &section.claims);
+        claims.map(|claim| class(&claim.verdict))
+    };
+    let count = |wanted: &str| verdicts().filter(|class| *class == wanted).count();
+    format!(
+        "Of {} claims, <b class=\"holds\">{} hold</b> <b class=\"part\">{} hold in part</b> \
+         <b class=\"fails\">{} do not hold here</b>. A claim is the paper's, in our words; what \
+         was measured is on the machine above, with our implementations.",
+        verdicts().count(),
+        count("holds"),
+        count("part"),
+        count("fails")
+    )
+}
+
+fn class(verdict: &Verdict) -> &'static str {
+    match verdict {
+        Verdict::Holds => "holds",
+        Verdict::InPart(_) => "part",
+        Verdict::Fails(_) => "fails",
+    }
+}
+
 fn claims(page: &mut String, sections: &[Section]) {
     page.push_str("<div class=\"scroll\"><table>\n<tr><th>where</th><th>the paper</th>");
     page.push_str("<th>measured here</th><th>verdict</th></tr>\n");
-    for claim in sections.iter().flat_map(|section| &section.claims) {
-        let class = match claim.verdict {
-            Verdict::Holds => "holds",
-            Verdict::InPart(_) => "part",
-            Verdict::Fails(_) => "fails",
-        };
-        let _ = writeln!(
-            page,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{}</td></tr>",
-            escaped(claim.place),
-            escaped(claim.paper),
-            escaped(&claim.measured),
-            escaped(&claim.verdict.text())
-        );
+    for (number, section) in sections.iter().enumerate() {
+        for claim in &section.claims {
+            let why = match &claim.verdict {
+                Verdict::Holds => String::new(),
+                Verdict::InPart(why) | Verdict::Fails(why) => {
+                    format!("<span class=\"why\">{}</span>", escaped(why))
+                }
+            };
+            let _ = writeln!(
+                page,
+                "<tr><td class=\"place\"><a href=\"#section{number}\">{}</a></td><td>{}</td>\
+                 <td>{}</td><td><b class=\"{}\">{}</b>{why}</td></tr>",
+                escaped(claim.place),
+                escaped(claim.paper),
+                escaped(&claim.measured),
+                class(&claim.verdict),
+                claim.verdict.word()
+            );
+        }
     }
     page.push_str("</table></div>\n");
 }
 
 fn grid(page: &mut String, grid: &Grid) {
-    let _ = writeln!(page, "<h3>{}</h3>", escaped(&grid.title));
+    let title = escaped(&grid.title);
+    let long = grid.rows.len() > LONG;
+    let _ = match long {
+        true => writeln!(
+            page,
+            "<details><summary>{title} ({} rows)</summary>",
+            grid.rows.len()
+        ),
+        false => writeln!(page, "<h3>{title}</h3>"),
+    };
     page.push_str("<div class=\"scroll\"><table>\n");
     let mut row = |cells: &[String], tag: &str| {
         page.push_str("<tr>");
@@ -109,6 +164,9 @@ fn grid(page: &mut String, grid: &Grid) {
         row(cells, "td");
     }
     page.push_str("</table></div>\n");
+    if long {
+        page.push_str("</details>\n");
+    }
 }
 
 /// A picture's text from its element on.
@@ -172,7 +230,9 @@ mod tests {
             "a &lt; b",
             "x &amp; y",
             "&lt;b&gt;faster&lt;/b&gt;",
-            "<td class=\"part\">holds in part: not &lt;c&gt;</td>",
+            "1 hold in part",
+            "<b class=\"part\">holds in part</b><span class=\"why\">not &lt;c&gt;</span>",
+            "<h2 id=\"section0\">a &lt; b</h2>",
             "<td>&lt;i&gt;</td><td class=\"n\">1</td>",
             "<figure>\n<svg width=\"1\"></svg>\n</figure>",
         ] {

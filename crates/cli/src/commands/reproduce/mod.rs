@@ -9,6 +9,7 @@ use crate::reporter::Reporter;
 
 mod claims;
 mod html;
+mod machine;
 mod points;
 mod sfl17;
 mod statistics;
@@ -29,6 +30,8 @@ use study::Study;
 #[command(after_help = "\
 Figures of tm19 (TupleMerge, ToN 2019):
   tables           tables against rules (Fig. 2)
+  online           updates, single lookups and memory (Figs. 1, 3 and 4)
+  offline          SmartSplit and TupleMerge over all rules at once (Fig. 5)
   partitions       tables against SAX-PAC's sets of rules without overlaps (Fig. 6)
   collision-limit  search time against the collision limit (Figs. 7 and 8)
   growth           time and memory of building as rule sets grow
@@ -66,9 +69,11 @@ pub(crate) struct Args {
 
     /// Numbers of rules, of every figure
     ///
-    /// tm19: without them, tables has 1k, 2k, 4k, ... 256k, growth 10k, 20k,
-    /// 50k, ... 1M, partitions 1k, ... 16k. collision-limit has the greatest of them that is at most
-    /// 64k. sfl17: the first, 2k as in the paper unless given.
+    /// tm19: without them, tables and online have 1k, 2k, 4k, ... 256k, offline
+    /// those up to 64k, partitions those up to 16k, collision-limit 1k, 8k and
+    /// 64k, growth 10k, 20k, 50k, ... 1M; greater ones are left out of offline,
+    /// partitions and collision-limit. sfl17: the first, 2k as in the paper unless
+    /// given.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 
@@ -81,9 +86,20 @@ pub(crate) struct Args {
     headers: Option<usize>,
 
     /// Rule sets for each point of sfl17, from the profiles in turn [default:
-    /// 10, quick 2]
+    /// 10, quick 2], and for each profile and size of tm19's online and offline
+    /// [default: 5, quick 1]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     sets: Option<usize>,
+
+    /// Insertions, and as many deletions, of tm19's updates [default: 500k, quick
+    /// 20k]
+    #[arg(long, value_parser = some, value_name = "COUNT")]
+    changes: Option<usize>,
+
+    /// Give up building an engine of tm19's offline after this time [default: 5m,
+    /// quick 10s]
+    #[arg(long, value_parser = span, value_name = "TIME")]
+    build_time: Option<Duration>,
 
     /// How long a run of sfl17's simulator lasts that lasts 10 seconds in the
     /// paper; there are as many changes a second [default: 10s, quick 600ms]
@@ -132,6 +148,14 @@ impl Paper {
                     draw: tm19::tables::draw,
                 },
                 Figure {
+                    name: "online",
+                    draw: tm19::online::draw,
+                },
+                Figure {
+                    name: "offline",
+                    draw: tm19::offline::draw,
+                },
+                Figure {
                     name: "partitions",
                     draw: tm19::partitions::draw,
                 },
@@ -168,6 +192,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut study = Study::new(args, reporter)?;
     let mut sections = Vec::new();
     for figure in figures {
+        study.begin(figure.name);
         sections.push((figure.draw)(&mut study)?);
     }
     study.end(&sections)

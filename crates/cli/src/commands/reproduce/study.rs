@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use classyard::{Policy, PolicyTrace, Progress as _};
 use classyard_workload::generate::Profile;
@@ -13,8 +14,10 @@ use super::claims::Section;
 use super::html::{self, Heading};
 use super::points::{Circumstances, Points};
 use super::{Args, Paper};
-use crate::bench::{CpuPair, CpuPinning, Run, generated_policy, generated_trace};
-use crate::chart::{Chart, Series};
+use crate::bench::{
+    CpuPair, CpuPinning, PAPER_CHANGES, Run, generated_policy, generated_trace, size_name,
+};
+use crate::chart::{Chart, Series, draw_groups};
 use crate::failure::Failure;
 use crate::input::family::{FamilyName, profile};
 use crate::output::stdout;
@@ -29,9 +32,23 @@ const HEADERS: usize = 200_000;
 const PAPER_HEADERS: usize = 100_000;
 const FEW_HEADERS: usize = 20_000;
 
-/// Rule sets for a point, in the paper and in a quick run.
+/// Rule sets for a point of sfl17, in the paper and in a quick run.
 const SETS: usize = 10;
 const FEW_SETS: usize = 2;
+
+/// Rule sets for each profile and size of tm19, in the paper and in a quick run.
+const LISTS: usize = 5;
+const FEW_LISTS: usize = 1;
+
+/// Insertions, and as many deletions, of a quick run.
+const FEW_CHANGES: usize = 20_000;
+
+/// How long an offline engine may be built, and in a quick run.
+const BUILD_TIME: Duration = Duration::from_secs(300);
+const SHORT_BUILD_TIME: Duration = Duration::from_secs(10);
+
+/// Headers whose answers are compared after updates.
+const CHECKED_HEADERS: usize = 5_000;
 
 /// Seconds of a run of the simulator, in the paper and in a quick run.
 const RUN_SECONDS: f64 = 10.0;
@@ -46,7 +63,9 @@ pub(super) struct Study<'a> {
     reporter: Reporter,
     points: Points,
     progress: Progress,
-    /// Measurements that this run needs, and those it has.
+    /// The figure that is being measured.
+    figure: &'static str,
+    /// Measurements that it needs, and those it has.
     expected: usize,
     had: usize,
     /// Files written, for the user to know.
@@ -74,6 +93,7 @@ impl<'a> Study<'a> {
             processors: CpuPinning::Automatic.choose().unwrap_or_default(),
             reporter,
             progress: reporter.progress(),
+            figure: "measuring",
             expected: 0,
             had: 0,
             written: Vec::new(),
@@ -84,6 +104,11 @@ impl<'a> Study<'a> {
                 "going on after {measured} in {}",
                 args.out.join(super::points::FILE).display()
             ));
+        }
+        if !args.quick {
+            study.reporter.note(
+                "every measurement is kept: an interrupted run goes on with the same command",
+            );
         }
         let report = args.out.join(REPORT);
         match fs::remove_file(&report) {
@@ -119,6 +144,35 @@ impl<'a> Study<'a> {
         self.args.sets.unwrap_or(own)
     }
 
+    /// Rule sets for each profile and size.
+    pub(super) fn lists(&self) -> usize {
+        let own = if self.args.quick { FEW_LISTS } else { LISTS };
+        self.args.sets.unwrap_or(own)
+    }
+
+    /// Insertions, and as many deletions, whose time is taken.
+    pub(super) fn changes(&self) -> usize {
+        let own = match self.args.quick {
+            true => FEW_CHANGES,
+            false => PAPER_CHANGES,
+        };
+        self.args.changes.unwrap_or(own)
+    }
+
+    /// How long building an offline engine may take.
+    pub(super) fn build_time(&self) -> Duration {
+        let own = match self.args.quick {
+            true => SHORT_BUILD_TIME,
+            false => BUILD_TIME,
+        };
+        self.args.build_time.unwrap_or(own)
+    }
+
+    /// Where random numbers of one of several rule sets begin.
+    pub(super) fn list_seed(&self, list: usize) -> u64 {
+        self.args.seed.wrapping_add(list as u64)
+    }
+
     /// Seconds of a run of the simulator that lasts 10 in the paper.
     pub(super) fn run_seconds(&self) -> f64 {
         let own = match self.args.quick {
@@ -138,15 +192,42 @@ impl<'a> Study<'a> {
 
     /// Rules of a profile.
     pub(super) fn policy(&self, profile: &Arc<Profile>, rules: usize) -> Result<Policy, Failure> {
+        self.policy_of(profile, rules, 0)
+    }
+
+    /// The rules of one of several rule sets of a profile.
+    pub(super) fn policy_of(
+        &self,
+        profile: &Arc<Profile>,
+        rules: usize,
+        list: usize,
+    ) -> Result<Policy, Failure> {
         let family = FamilyName::Ipv4.with(Arc::clone(profile), 0.0);
         let mut silent = classyard::NoProgress;
-        generated_policy(family, rules, self.args.seed, &mut silent)
+        generated_policy(family, rules, self.list_seed(list), &mut silent)
     }
 
     /// Headers for rules.
     pub(super) fn trace(&self, policy: &Policy) -> Result<PolicyTrace, Failure> {
+        self.trace_of(policy, 0)
+    }
+
+    /// Headers for one of several rule sets.
+    pub(super) fn trace_of(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
         let mut silent = classyard::NoProgress;
-        generated_trace(policy, self.headers(), self.args.seed, &mut silent)
+        generated_trace(policy, self.headers(), self.list_seed(list), &mut silent)
+    }
+
+    /// A few headers, to compare answers.
+    pub(super) fn few_headers(&self, policy: &Policy, list: usize) -> Result<PolicyTrace, Failure> {
+        let mut silent = classyard::NoProgress;
+        let headers = self.headers().min(CHECKED_HEADERS);
+        generated_trace(policy, headers, self.list_seed(list), &mut silent)
+    }
+
+    /// Says which figure comes next, for the progress bar.
+    pub(super) fn begin(&mut self, figure: &'static str) {
+        (self.figure, self.expected, self.had) = (figure, 0, 0);
     }
 
     /// Says how many measurements come next, for the progress bar.
@@ -163,7 +244,7 @@ impl<'a> Study<'a> {
     ) -> Result<T, Failure> {
         let done = self.had.min(self.expected);
         // A bar that does not stop anything.
-        let _ = self.progress.report("measuring", done, self.expected);
+        let _ = self.progress.report(self.figure, done, self.expected);
         self.had += 1;
         if let Some(known) = self.points.get(point)? {
             return Ok(known);
@@ -203,9 +284,26 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
+    /// Draws a figure whose x axis has names.
+    pub(super) fn draw_groups(
+        &mut self,
+        name: &str,
+        chart: &Chart<'_>,
+        groups: &[String],
+        series: &[Series],
+    ) -> Result<(), Failure> {
+        let path = self.args.out.join(name);
+        draw_groups(&path, chart, groups, series).map_err(|error| Failure::file(&path, error))?;
+        self.written.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Writes a file, which is there in full or not at all.
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
         let path = self.args.out.join(name);
-        fs::write(&path, text).map_err(|error| Failure::file(&path, error))?;
+        let part = self.args.out.join(format!("{name}.part"));
+        fs::write(&part, text).map_err(|error| Failure::file(&part, error))?;
+        fs::rename(&part, &path).map_err(|error| Failure::file(&path, error))?;
         self.written.push(name.to_owned());
         Ok(())
     }
@@ -214,10 +312,13 @@ impl<'a> Study<'a> {
     pub(super) fn end(mut self, sections: &[Section]) -> Result<(), Failure> {
         let run = Run::now(self.args.seed);
         let columns = run.columns();
-        let facts: Vec<(&str, String)> = columns
+        let mut facts: Vec<(&str, String)> = columns
             .iter()
             .map(|(name, value)| (*name, value.clone()))
             .collect();
+        let known = facts.iter().position(|(name, _)| *name == "processor");
+        let place = known.map_or(facts.len(), |place| place + 1);
+        facts.splice(place..place, super::machine::facts());
         let mut remarks = Vec::new();
         if self.args.quick {
             remarks.push(
@@ -225,6 +326,9 @@ impl<'a> Study<'a> {
                  in the paper. Its figures are rough."
                     .to_owned(),
             );
+        }
+        if let Some(limits) = limited(self.args) {
+            remarks.push(format!("Not the whole reproduction: limited by {limits}."));
         }
         let heading = Heading {
             title: self.args.paper.title(),
@@ -289,15 +393,54 @@ impl<'a> Study<'a> {
     }
 }
 
+/// What makes a reproduction smaller than the paper's, besides `--quick`; `None`
+/// if nothing does.
+fn limited(args: &Args) -> Option<String> {
+    let mut limits = Vec::new();
+    let names = |names: &[String]| names.join(", ");
+    if !args.figures.is_empty() {
+        limits.push(format!("--figures {}", names(&args.figures)));
+    }
+    if !args.sizes.is_empty() {
+        let sizes: Vec<String> = args.sizes.iter().map(|&size| size_name(size)).collect();
+        limits.push(format!("--sizes {}", names(&sizes)));
+    }
+    if !args.profiles.is_empty() {
+        limits.push(format!("--profiles {}", names(&args.profiles)));
+    }
+    let counts = [
+        ("--headers", args.headers),
+        ("--sets", args.sets),
+        ("--changes", args.changes),
+    ];
+    for (option, count) in counts {
+        if let Some(count) = count {
+            limits.push(format!("{option} {}", size_name(count)));
+        }
+    }
+    for (option, time) in [("--run", args.run), ("--build-time", args.build_time)] {
+        if let Some(time) = time {
+            limits.push(format!("{option} {time:?}"));
+        }
+    }
+    (!limits.is_empty()).then(|| limits.join("; "))
+}
+
 /// Everything that a measurement depends on.
 fn circumstances(args: &Args, run: &Run) -> Circumstances {
     let join = |names: &[String]| names.join(",");
     let sizes: Vec<String> = args.sizes.iter().map(usize::to_string).collect();
+    // The measurements of tm19 are known by profile and size.
+    let known = args.paper == Paper::Tm19;
+    let sizes = if known { Vec::new() } else { sizes };
+    let own_profile = |name: &&String| known && Profile::BUILT_IN.contains(&name.as_str());
+    let profiles = args.profiles.iter().filter(|name| !own_profile(name));
+    let profiles: Vec<String> = profiles.cloned().collect();
     let or_own = |value: Option<String>| value.unwrap_or_else(|| "of the paper".to_owned());
     let options = [
         ("--quick", args.quick.to_string()),
         ("--sizes", join(&sizes)),
-        ("--profiles", join(&args.profiles)),
+        ("--profiles", join(&profiles)),
         (
             "--headers",
             or_own(args.headers.map(|count| count.to_string())),
