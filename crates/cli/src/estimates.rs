@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use classyard::{BuildError, EngineSpec, Estimate, Limits, Policy, Shape};
+use classyard::{BuildError, EngineSpec, Estimate, Limits, Machine, Policy, Shape};
 use serde::Serialize;
 
 /// The shapes of a policy's parts.
@@ -43,14 +43,19 @@ impl Shapes {
         Shapes(halves.collect())
     }
 
-    /// What an engine would cost.
+    /// What an engine would cost on a machine.
     ///
     /// # Errors
     /// The [`BuildError`] of the first part that it would refuse.
     #[allow(clippy::cast_precision_loss)] // means
-    pub(crate) fn estimate(&self, spec: &EngineSpec) -> Result<EstimateRow, BuildError> {
+    pub(crate) fn estimate(
+        &self,
+        spec: &EngineSpec,
+        machine: &Machine,
+    ) -> Result<EstimateRow, BuildError> {
         let parts = self.0.iter();
-        let parts = parts.map(|shape| spec.estimate(shape, &Limits::default()));
+        let limits = Limits::default();
+        let parts = parts.map(|shape| spec.estimate_on(shape, &limits, machine));
         let parts: Vec<Estimate> = parts.collect::<Result<_, _>>()?;
         // A part without rules counts if no other has any.
         let weights = self.0.iter().map(|shape| shape.rules() as f64 + 1e-9);

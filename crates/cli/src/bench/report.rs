@@ -48,6 +48,9 @@ pub(crate) struct Measurement {
     pub(crate) update_wall_seconds: Option<Quantiles>,
     /// What was estimated before building; absent for peers.
     pub(crate) estimate: Option<EstimateRow>,
+    /// Rates of a turn that is not among those above, in batches and single.
+    #[serde(skip)]
+    pub(crate) trial: Option<[f64; 2]>,
     /// Headers with a wrong answer, before and after updates.
     pub(crate) wrong: usize,
     /// Whose it is, if not ours.
@@ -80,6 +83,7 @@ impl Measurement {
             update_seconds: None,
             update_wall_seconds: None,
             estimate: None,
+            trial: shown.trial,
             wrong: shown.wrong,
             peer: None,
             size: subject.size.clone(),

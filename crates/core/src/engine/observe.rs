@@ -17,8 +17,10 @@ use crate::error::BuildError;
 use crate::estimate::{Shape, some_of};
 use crate::key::KeyVec;
 use crate::limits::Limits;
+use crate::machine::Work;
 use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
+use crate::schema::Schema;
 use crate::seed::splitmix;
 
 /// The smaller of two samples has this share of the rules of the larger one.
@@ -94,6 +96,61 @@ impl Met {
             }
         }
         Ok(met)
+    }
+}
+
+/// What meeting things costs: instructions and lines, fitted to measurements
+/// (`bench/README.md` says to which).
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::engine) struct Prices {
+    /// Instructions of a lookup, whatever it meets.
+    pub(in crate::engine) lookup: f64,
+    /// Of a table that is probed, or a node.
+    pub(in crate::engine) probe: f64,
+    /// Of that, for each word of a key beyond two.
+    pub(in crate::engine) probe_word: f64,
+    /// Of a table where any rule is compared.
+    pub(in crate::engine) hit: f64,
+    /// Of a rule that is compared.
+    pub(in crate::engine) compare: f64,
+    /// Of that, for each word of a rule beyond five.
+    pub(in crate::engine) compare_word: f64,
+    /// Lines that are read for a probe.
+    pub(in crate::engine) probe_lines: f64,
+    /// Lines that are read for a rule.
+    pub(in crate::engine) compare_lines: f64,
+    /// Branches that are mispredicted where any rule is compared.
+    pub(in crate::engine) mispredictions: f64,
+}
+
+impl Prices {
+    /// The work of a lookup, reads left out.
+    pub(in crate::engine) fn instructions(&self, met: &Met, schema: &Schema) -> Work {
+        let more = |words: usize, few: usize| words.saturating_sub(few) as f64;
+        let (key, rule) = (more(schema.key_words(), 2), more(schema.rule_words(), 5));
+        Work::of(
+            self.lookup
+                + met.probes * (self.probe + self.probe_word * key)
+                + met.hits * self.hit
+                + met.compared * (self.compare + self.compare_word * rule),
+        )
+        .mispredicting(met.hits * self.mispredictions)
+    }
+
+    /// The work of a header of a batch: lines are read together with those of
+    /// other headers.
+    pub(in crate::engine) fn batch(&self, met: &Met, schema: &Schema, bytes: usize) -> Work {
+        let lines = met.probes * self.probe_lines + met.compared * self.compare_lines;
+        self.instructions(met, schema).reading_ahead(lines, bytes)
+    }
+
+    /// The work of a header that is looked up alone: the next table is probed
+    /// while the one before is waited for, but rules are compared when they are
+    /// there.
+    pub(in crate::engine) fn single(&self, met: &Met, schema: &Schema, bytes: usize) -> Work {
+        self.instructions(met, schema)
+            .reading_ahead(met.probes * self.probe_lines, bytes)
+            .reading(met.compared * self.compare_lines, bytes)
     }
 }
 
