@@ -41,6 +41,7 @@ use hashbrown::hash_map::Entry;
 
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape};
@@ -70,36 +71,47 @@ pub(super) const ENGINE: Engine = Engine {
 const SORTING: &str = "sorting rules";
 const COPYING: &str = "copying rules";
 
-/// Arrays of exactly the rules, and a map. A lookup compares half of the rules
-/// in the mean; an update moves half of them.
+/// Arrays of exactly the rules, and a map. An update moves half of the rules.
 #[allow(clippy::cast_precision_loss)] // estimates
-fn estimate(_: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
     let count = rules as f64;
-    let compare = COMPARE + COMPARE_WORD * schema.rule_words() as f64;
-    let lookup = Work::of(LOOKUP + count * 0.5 * compare);
+    let bytes = rules * row + map_bytes::<RuleId, Known>(rules);
+    let met = Met::of(spec, shape)?;
+    let moved = count * 0.5 * row as f64 / 64.0;
     Ok(Costs {
-        bytes: rules * row + map_bytes::<RuleId, Known>(rules),
+        bytes,
         build: Work::of(count * (BUILD + BUILD_BYTE * row as f64)),
-        batch: lookup.clone(),
-        single: lookup,
-        update: Some(Work::of(UPDATE + count * 0.5 * MOVE_BYTE * row as f64)),
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        update: Some(Work::of(UPDATE).reading_ahead(MOVED * moved, bytes)),
     })
 }
 
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 211.0,
+    compare: 22.0,
+    compare_word: 2.7,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 52.0,
+    compare: 22.0,
+    compare_word: 2.7,
+    mispredictions: 1.00,
+    ..Prices::NONE
+};
+
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// Comparing a rule, and for each of its words.
-const COMPARE: f64 = 10.0;
-const COMPARE_WORD: f64 = 1.0;
-/// A lookup besides.
-const LOOKUP: f64 = 50.0;
 /// Sorting and copying a rule.
 const BUILD: f64 = 220.0;
 const BUILD_BYTE: f64 = 1.0;
-/// An update, and moving a byte of the array.
-const UPDATE: f64 = 1200.0;
-const MOVE_BYTE: f64 = 0.09;
+/// An update, and what moving a line of the array takes of reading one.
+const UPDATE: f64 = 900.0;
+const MOVED: f64 = 0.9;
 
 /// The engine at every key width.
 struct AnyWidth;

@@ -20,7 +20,6 @@ use crate::limits::Limits;
 use crate::machine::Work;
 use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
-use crate::schema::Schema;
 use crate::seed::splitmix;
 
 /// The smaller of two samples has this share of the rules of the larger one.
@@ -32,7 +31,7 @@ const HEADERS: usize = 512;
 
 /// The greatest power of the number of rules with which a count grows beyond the
 /// sample, and with which it shrinks.
-const MOST_POWER: f64 = 0.5;
+const MOST_POWER: f64 = 1.0;
 const LEAST_POWER: f64 = -0.2;
 
 /// What a lookup meets, in the mean.
@@ -40,12 +39,8 @@ const LEAST_POWER: f64 = -0.2;
 pub(in crate::engine) struct Met {
     /// Tables probed, or nodes passed.
     pub(in crate::engine) probes: f64,
-    /// Those of them where any rule was compared.
-    pub(in crate::engine) hits: f64,
     /// Rules compared.
     pub(in crate::engine) compared: f64,
-    /// Tables that there are.
-    pub(in crate::engine) tables: f64,
 }
 
 impl Met {
@@ -70,9 +65,7 @@ impl Met {
         };
         Ok(Met {
             probes: grown(small.probes, large.probes),
-            hits: grown(small.hits, large.hits),
             compared: grown(small.compared, large.compared),
-            tables: grown(small.tables, large.tables),
         })
     }
 
@@ -88,69 +81,78 @@ impl Met {
         let each = 1.0 / headers as f64;
         for number in 0..headers {
             let trace = built.trace(keys.key(number));
-            met.tables = trace.tables as f64;
             met.probes += trace.probes.len() as f64 * each;
-            for probe in &trace.probes {
-                met.hits += if probe.compared.is_empty() { 0.0 } else { each };
-                met.compared += probe.compared.len() as f64 * each;
-            }
+            let compared = trace.probes.iter().map(|probe| probe.compared.len());
+            met.compared += compared.sum::<usize>() as f64 * each;
         }
         Ok(met)
     }
 }
 
-/// What meeting things costs: instructions and lines, fitted to measurements
-/// (`bench/README.md` says to which).
-#[derive(Clone, Copy, Debug, Default)]
+/// What meeting things costs: instructions and lines of cache. They are fitted to
+/// measurements (`bench/README.md`), which do not tell instructions from branches
+/// that are mispredicted, so how these share the time is assumed.
+#[derive(Clone, Copy, Debug)]
 pub(in crate::engine) struct Prices {
     /// Instructions of a lookup, whatever it meets.
     pub(in crate::engine) lookup: f64,
     /// Of a table that is probed, or a node.
     pub(in crate::engine) probe: f64,
+    /// Of that, for each doubling of the number of rules.
+    pub(in crate::engine) probe_doubling: f64,
     /// Of that, for each word of a key beyond two.
     pub(in crate::engine) probe_word: f64,
-    /// Of a table where any rule is compared.
-    pub(in crate::engine) hit: f64,
     /// Of a rule that is compared.
     pub(in crate::engine) compare: f64,
     /// Of that, for each word of a rule beyond five.
     pub(in crate::engine) compare_word: f64,
+    /// Branches of a lookup that are mispredicted.
+    pub(in crate::engine) mispredictions: f64,
+    /// Lines that are read whatever a lookup meets.
+    pub(in crate::engine) lines: f64,
     /// Lines that are read for a probe.
     pub(in crate::engine) probe_lines: f64,
-    /// Lines that are read for a rule.
-    pub(in crate::engine) compare_lines: f64,
-    /// Branches that are mispredicted where any rule is compared.
-    pub(in crate::engine) mispredictions: f64,
 }
 
 impl Prices {
+    /// Nothing costs anything.
+    pub(in crate::engine) const NONE: Prices = Prices {
+        lookup: 0.0,
+        probe: 0.0,
+        probe_doubling: 0.0,
+        probe_word: 0.0,
+        compare: 0.0,
+        compare_word: 0.0,
+        mispredictions: 0.0,
+        lines: 0.0,
+        probe_lines: 0.0,
+    };
+
     /// The work of a lookup, reads left out.
-    pub(in crate::engine) fn instructions(&self, met: &Met, schema: &Schema) -> Work {
+    fn computing(&self, met: &Met, shape: &Shape) -> Work {
+        let schema = shape.schema();
         let more = |words: usize, few: usize| words.saturating_sub(few) as f64;
         let (key, rule) = (more(schema.key_words(), 2), more(schema.rule_words(), 5));
-        Work::of(
-            self.lookup
-                + met.probes * (self.probe + self.probe_word * key)
-                + met.hits * self.hit
-                + met.compared * (self.compare + self.compare_word * rule),
-        )
-        .mispredicting(met.hits * self.mispredictions)
+        let doublings = (shape.rules().max(1) as f64).log2();
+        let probe = self.probe + self.probe_doubling * doublings + self.probe_word * key;
+        let compare = self.compare + self.compare_word * rule;
+        Work::of(self.lookup + met.probes * probe + met.compared * compare)
+            .mispredicting(self.mispredictions)
     }
 
-    /// The work of a header of a batch: lines are read together with those of
-    /// other headers.
-    pub(in crate::engine) fn batch(&self, met: &Met, schema: &Schema, bytes: usize) -> Work {
-        let lines = met.probes * self.probe_lines + met.compared * self.compare_lines;
-        self.instructions(met, schema).reading_ahead(lines, bytes)
+    /// The work of a header of a batch: lines of `bytes` bytes are read together
+    /// with those of other headers.
+    pub(in crate::engine) fn batch(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
+        let lines = self.lines + met.probes * self.probe_lines;
+        self.computing(met, shape).reading_ahead(lines, bytes)
     }
 
-    /// The work of a header that is looked up alone: the next table is probed
-    /// while the one before is waited for, but rules are compared when they are
-    /// there.
-    pub(in crate::engine) fn single(&self, met: &Met, schema: &Schema, bytes: usize) -> Work {
-        self.instructions(met, schema)
+    /// The work of a header that is looked up alone. Tables are probed while others
+    /// are waited for; nothing else is done ahead.
+    pub(in crate::engine) fn single(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
+        self.computing(met, shape)
+            .reading(self.lines, bytes)
             .reading_ahead(met.probes * self.probe_lines, bytes)
-            .reading(met.compared * self.compare_lines, bytes)
     }
 }
 

@@ -37,6 +37,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, Placing, Renumbered, SpaceEstimate, TableEstimate, TableNumber,
     TupleEngine, TupleSpace,
@@ -89,9 +90,31 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
         shape,
         form: Form::Private,
         placing: Placing::ByMask,
+        met: Met::of(spec, shape)?,
+        prices: [BATCH, SINGLE],
     };
     Ok(space.estimate(tables.into_values()))
 }
+
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 552.0,
+    probe: 75.0,
+    probe_word: 5.0,
+    compare_word: 3.0,
+    probe_lines: 1.50,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 603.0,
+    probe: 88.0,
+    probe_word: 5.0,
+    compare_word: 3.0,
+    mispredictions: 1.00,
+    probe_lines: 1.50,
+    ..Prices::NONE
+};
 
 /// The engine at every key width.
 struct AnyWidth;

@@ -69,6 +69,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
@@ -111,16 +112,25 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+    let costs = memory_and_building(spec, shape)?;
+    let (met, bytes) = (Met::of(spec, shape)?, costs.bytes);
+    Ok(Costs {
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        ..costs
+    })
+}
+
 /// A row for each prefix of a field and two for each range, and one for all
-/// other values. Half of the words are joined in the mean before a rule is
-/// found.
+/// other values.
 #[allow(clippy::cast_precision_loss)] // an estimate
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+pub(super) fn memory_and_building(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row_bytes = bytes_of::<Block>(blocks_of(rules));
     let mut bytes = RankedRules::bytes_of(schema, rules);
     let mut vectors = 0_usize;
-    let (mut fields, mut intervals, mut search, mut copied) = (0.0_f64, 0.0, 0.0, 0.0);
+    let (mut fields, mut intervals, mut copied) = (0.0_f64, 0.0, 0.0);
     for (field, of_field) in schema.fields().iter().zip(shape.fields()) {
         let cuts = 2 * (of_field.prefixes + of_field.ranges);
         if cuts == 0 {
@@ -132,21 +142,15 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
         fields += 1.0;
         intervals += (cuts + 1) as f64;
         copied += (cuts + 1) as f64 * row_bytes as f64;
-        search += ((cuts + 1) as f64).log2();
     }
     check_vectors(spec, vectors)?;
     bytes = bytes.saturating_add(vectors);
     let fields = fields.max(1.0);
-    let lines = fields * (row_bytes as f64 / 64.0 / 2.0).max(1.0);
-    let lookup =
-        Work::of(LOOKUP + search * SEARCH + lines * LINE).reading_ahead(lines / NEXT_LINES, bytes);
     let sorting = rules as f64 * fields * RULE + intervals * INTERVAL;
     Ok(Costs {
         bytes,
         build: Work::of(sorting + copied * BYTE),
-        single: lookup.clone().reading(fields, bytes),
-        batch: lookup,
-        update: None,
+        ..Costs::default()
     })
 }
 
@@ -163,14 +167,29 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 26.0,
+    probe: 108.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    lines: 2.00,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 416.0,
+    probe: 57.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 0.10,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 100.0;
-/// Halving the intervals of a field, headers in groups.
-const SEARCH: f64 = 10.0;
-/// Joining a line of a row, beside reading it, which the processor does ahead.
-const LINE: f64 = 7.0;
-const NEXT_LINES: f64 = 8.0;
 /// Sorting the ends of a rule in a field, twice.
 const RULE: f64 = 1500.0;
 /// Making an interval.

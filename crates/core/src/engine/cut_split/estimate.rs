@@ -12,6 +12,7 @@ use super::trees::Outline;
 use super::{Known, Settings, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Met, Prices};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, some_of, whole};
 use crate::id_map::IdMap;
@@ -28,13 +29,28 @@ const SHARE: usize = 4;
 /// grows or shrinks.
 const MOST_POWER: f64 = 0.1;
 
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    probe: 223.0,
+    probe_doubling: 17.0,
+    probe_word: 2.0,
+    compare: 31.0,
+    compare_word: 1.0,
+    lines: 1.00,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    probe: 191.0,
+    probe_doubling: 16.0,
+    probe_word: 2.0,
+    compare: 4.2,
+    compare_word: 1.0,
+    lines: 1.28,
+    ..Prices::NONE
+};
+
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 100.0;
-/// A tree.
-const TREE: f64 = 120.0;
-/// A node on the way, beside reading it.
-const NODE: f64 = 8.0;
 /// Copying a rule, and dividing each of its fields.
 const COPY: f64 = 3500.0;
 const FIELD: f64 = 1500.0;
@@ -52,7 +68,6 @@ struct PerRule {
     places: f64,
     rows: f64,
     clips: f64,
-    trees: f64,
 }
 
 impl PerRule {
@@ -71,7 +86,6 @@ impl PerRule {
             places: places as f64 / rules,
             rows: rows as f64 / rules,
             clips: outline.clips as f64 / rules,
-            trees: (outline.cuts.len() + 1) as f64,
         };
         (sample.len(), found)
     }
@@ -98,7 +112,6 @@ fn per_rule(settings: &Settings, shape: &Shape) -> PerRule {
         places: grown(small.places, large.places, most),
         rows: grown(small.rows, large.rows, 1.2 * most),
         clips: grown(small.clips, large.clips, f64::INFINITY),
-        trees: large.trees,
     }
 }
 
@@ -121,20 +134,13 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let ids = id_bytes(schema, shape.rules(), shape.id_groups());
     let bytes = nodes.saturating_add(rows).saturating_add(ids);
     let fields = schema.fields().len() as f64;
-    let depth = (rules + 1.0).log2();
     let copying = COPY + FIELD * fields;
-    let visited = (trees.trees - 1.0).max(1.0);
-    let instructions = LOOKUP + visited * TREE + depth * NODE;
+    let met = Met::of(spec, shape)?;
     Ok(Costs {
         bytes,
         build: Work::of(rules * (copying + trees.clips * CLIP)),
-        batch: Work::of(instructions)
-            .reading(depth / 16.0, nodes)
-            .reading_ahead(2.0 * visited, bytes),
-        single: Work::of(instructions)
-            .mispredicting(visited)
-            .reading(depth / 2.0, nodes)
-            .reading(2.0 * visited, bytes),
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
         update: Some(Work::of(UPDATE + trees.places * PLACE).reading(2.0, bytes)),
     })
 }

@@ -6,8 +6,8 @@
 //!     are enough to tell the rules apart; or make one
 //! ```
 //! Enough are some more bits than the buckets need, since bits of rules are no
-//! random numbers. Learning finds better masks than that; probes are counted
-//! with a discount for it, which was fitted as the prices were.
+//! random numbers. That says how large tables are. What lookups meet is found out
+//! over a sample.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -15,6 +15,7 @@ use super::settings::NAME;
 use super::structure::Structure;
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Met, Prices};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, Tuple, whole};
 use crate::machine::Work;
@@ -29,25 +30,34 @@ const BITS: f64 = 1.5;
 /// Rules of a bucket, against the mean that learning aims at.
 const BUCKET: f64 = 0.75;
 
-/// The part of the tables with better rules that a lookup probes.
-const PROBED: f64 = 0.35;
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    probe: 60.0,
+    probe_word: 4.0,
+    compare_word: 3.0,
+    lines: 5.79,
+    probe_lines: 1.50,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    probe: 124.0,
+    probe_word: 4.0,
+    compare: 7.7,
+    compare_word: 3.0,
+    lines: 1.00,
+    probe_lines: 0.50,
+    ..Prices::NONE
+};
 
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup, whatever it probes.
-const LOOKUP: f64 = 45.0;
-/// Hashing a key and reading a slot, and for each word of the key.
-const PROBE: f64 = 20.0;
-const PROBE_WORD: f64 = 5.0;
-/// Comparing with a run, and for each column and rule.
-const COMPARE: f64 = 20.0;
-const COLUMN: f64 = 1.5;
 /// Going to nested tables.
 const NESTED: f64 = 900.0;
 /// An update, without fetching what it writes, and for each word of the row.
-const UPDATE: f64 = 1700.0;
-const UPDATE_WORD: f64 = 50.0;
-/// Lines that an update fetches, one after the other: of rows and ids, of slots.
-const FETCHED: [f64; 2] = [10.0, 2.0];
+const UPDATE: f64 = 1580.0;
+const UPDATE_WORD: f64 = 65.0;
+/// Lines that an update reads, one after the other.
+const UPDATE_LINES: f64 = 4.2;
 /// Learning: once, and for each tuple, each less for fewer rules than those; for
 /// all tuples at most; dealing a rule out.
 const LEARN: f64 = 4.5e7;
@@ -61,7 +71,6 @@ struct Table {
     mask: Vec<u64>,
     rules: f64,
     keys: f64,
-    best: f64,
 }
 
 impl Table {
@@ -70,14 +79,12 @@ impl Table {
             mask: tuple.mask.to_vec(),
             rules: tuple.rules as f64,
             keys: tuple.keys as f64,
-            best: tuple.best,
         }
     }
 
     fn add(&mut self, tuple: &Tuple) {
         self.rules += tuple.rules as f64;
         self.keys += tuple.keys as f64;
-        self.best = self.best.min(tuple.best);
     }
 
     /// Slots that hold anything: no more than the mask has values.
@@ -140,22 +147,18 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
     let all = (rules as f64).max(1.0);
 
     let (mut slots, mut count) = (0, 0);
-    let (mut probes, mut compares, mut nested) = (0.0, 0.0, 0.0);
+    let mut nested = 0.0;
     for table in &tables {
         let buckets = table.buckets(target);
         slots += whole(buckets.ceil()).next_power_of_two();
         count += 1;
         let run = table.rules / buckets;
         let own = table.rules / all;
-        probes += own + PROBED * (1.0 - table.best - own).max(0.0);
         if run > most {
             // Tables for each bucket, of as many slots as it has keys.
             nested += own;
             count += whole(buckets);
             slots += whole(table.rules / target);
-            compares += own * target;
-        } else {
-            compares += own * run;
         }
     }
     let rows = Structure::<W>::rule_bytes_for(schema, rules, shape.id_groups());
@@ -163,33 +166,19 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
 
     let columns = Structure::<W>::columns_for(schema) as f64;
     let slot_bytes = slots * size_of::<u64>();
-    let run_lines = (compares * columns * 8.0 / 64.0).max(1.0);
-    let instructions = LOOKUP
-        + probes * (PROBE + PROBE_WORD * W as f64)
-        + COMPARE
-        + compares * columns * COLUMN
-        + nested * NESTED;
-    let batch = Work::of(instructions)
-        .reading_ahead(probes, slot_bytes)
-        .reading_ahead(run_lines, rows);
-    let single = Work::of(instructions)
-        .mispredicting(1.0)
-        .reading_ahead(probes, slot_bytes)
-        .reading(1.0, rows)
-        .reading_ahead(run_lines, rows);
-
+    let met = Met::of(spec, shape)?;
     let few = (all / LEARN_FEW[0]).min(1.0);
     let some = (all / LEARN_FEW[1]).min(1.0);
     let kinds = LEARN_TUPLE * shape.tuples().len() as f64;
     let learning = LEARN * few + (kinds * some).min(LEARN_MOST);
-    let update = Work::of(UPDATE + UPDATE_WORD * columns + nested * NESTED)
-        .reading(FETCHED[0], rows)
-        .reading(FETCHED[1], slot_bytes);
+    let more = (W as f64 - 2.0).max(0.0);
+    let update = Work::of(UPDATE + UPDATE_WORD * more + nested * NESTED)
+        .reading(UPDATE_LINES, bytes);
     Ok(Costs {
         bytes,
         build: Work::of(learning + DEAL * all),
-        batch,
-        single,
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
         update: Some(update),
     })
 }

@@ -6,6 +6,7 @@ use super::check_rules;
 use super::grow::{Bounds, Grow};
 use super::node::Nodes;
 use crate::engine::EngineSpec;
+use crate::engine::observe::{Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{PerRule, Prediction, indices};
 use crate::error::BuildError;
@@ -15,6 +16,29 @@ use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::ruleset::RuleSet;
+
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 323.0,
+    probe: 32.0,
+    probe_word: 2.0,
+    compare: 32.0,
+    compare_word: 1.0,
+    lines: 8.00,
+    probe_lines: 2.00,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 116.0,
+    probe: 73.0,
+    probe_word: 2.0,
+    compare: 25.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 1.00,
+    ..Prices::NONE
+};
 
 // Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
@@ -90,5 +114,11 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let (sample, count) = (shape.sample(), shape.rules());
     let predict =
         |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
-    Ok(unwatched(predict).costs())
+    let predicted = unwatched(predict);
+    let (met, bytes) = (Met::of(spec, shape)?, predicted.bytes);
+    Ok(Costs {
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        ..predicted.costs()
+    })
 }

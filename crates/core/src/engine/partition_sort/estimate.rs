@@ -11,6 +11,7 @@ use super::node::Node;
 use super::{PartitionSort, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Met, Prices};
 use crate::engine::tuple_space::{Arena, EntryIndex};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, whole};
@@ -25,20 +26,36 @@ use crate::seed::Seed;
 /// Nodes for each rule.
 const NODES: f64 = 0.12;
 
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    probe_doubling: 19.0,
+    probe_word: 5.0,
+    compare: 113.0,
+    compare_word: 3.0,
+    lines: 2.00,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 21.0,
+    probe_doubling: 21.0,
+    probe_word: 5.0,
+    compare: 49.0,
+    compare_word: 3.0,
+    mispredictions: 1.00,
+    lines: 3.00,
+    ..Prices::NONE
+};
+
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 80.0;
-/// Going down to a child, beside reading it.
-const NODE: f64 = 25.0;
-/// Comparing a rule.
-const RULE: f64 = 40.0;
-/// An update besides what follows, and trying a partition.
-const UPDATE: f64 = 2500.0;
-const TRY: f64 = 300.0;
-/// Reading and sorting the interval of a rule while building.
-const INTERVAL: f64 = 400.0;
-/// Storing a rule while building.
-const STORE: f64 = 600.0;
+/// An update, and the lines that it reads one after the other.
+const UPDATE: f64 = 1320.0;
+const UPDATE_LINES: f64 = 17.9;
+/// Placing a rule while building: whatever it is, for each word of a key beyond
+/// two, and for each partition.
+const PLACE: f64 = 3360.0;
+const PLACE_WORD: f64 = 990.0;
+const PLACE_PARTITION: f64 = 100.0;
 
 fn record_bytes<const W: usize>(schema: &Schema, rules: usize) -> usize {
     Arena::<W>::bytes_for(schema, rules)
@@ -78,25 +95,14 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let bytes = records + ids + nodes + in_rest.bytes;
     // A sortable set takes rules of several tuples.
     let partitions = (shape.tuples().len() as f64).powf(0.4).clamp(1.0, 30.0);
-    let depth = (1.0 + count / partitions).log2() / 2.5;
-    let looked_at = 1.0 + partitions / 3.0;
-    let fields = schema.fields().len() as f64;
-    let instructions = LOOKUP + looked_at * (depth * NODE + RULE);
-    let batch = Work::of(instructions)
-        .reading_ahead(looked_at * depth, nodes)
-        .reading_ahead(looked_at, records);
-    let single = Work::of(instructions)
-        .mispredicting(looked_at)
-        .reading(looked_at * depth / 4.0, nodes)
-        .reading(looked_at, records);
-    let update = Work::of(UPDATE + looked_at * TRY)
-        .reading(looked_at, nodes)
-        .reading(looked_at, records);
+    let met = Met::of(spec, shape)?;
+    let more = (schema.key_words() as f64 - 2.0).max(0.0);
+    let place = PLACE + PLACE_WORD * more + PLACE_PARTITION * partitions;
     Ok(Costs {
         bytes,
-        build: Work::of(count * (STORE + INTERVAL * fields * partitions.sqrt())),
-        batch: batch + in_rest.batch,
-        single: single + in_rest.single,
-        update: Some(update),
+        build: Work::of(count * place),
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        update: Some(Work::of(UPDATE).reading(UPDATE_LINES, bytes)),
     })
 }

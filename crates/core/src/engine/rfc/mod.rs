@@ -79,6 +79,7 @@ use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::combine::{Bounds, COMPARE, DECIDED, EFFORT, MISS, combine};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::bit_vector::{self, BitVector, Field};
 use crate::engine::range_tree::GROUP;
@@ -129,7 +130,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// the shape was measured.
 #[allow(clippy::cast_precision_loss)] // an estimate
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
-    let vectors = bit_vector::estimate(spec, shape)?;
+    let vectors = bit_vector::memory_and_building(spec, shape)?;
     let cells = shape.fields().iter().map(|field| field.combined);
     let (cells, tables) = cells
         .filter(|&cells| cells > 0)
@@ -142,31 +143,71 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let bytes = bytes_of::<u32>(cells).saturating_add(direct.sum());
     let fits = vectors.bytes.saturating_add(bytes) <= most_bytes(spec);
     if tables == 0 || !fits || spec.options().whole("effort") == 0 {
-        return Ok(vectors);
+        let plain = EngineSpec::named("bit-vector").expect("a registered engine");
+        let (met, bytes) = (Met::of(&plain, shape)?, vectors.bytes);
+        return Ok(Costs {
+            batch: VECTORS_BATCH.batch(&met, shape, bytes),
+            single: VECTORS_SINGLE.single(&met, shape, bytes),
+            ..vectors
+        });
     }
     let bytes = bytes + tables * size_of::<Table>();
-    let search = shape.fields().iter().map(|field| {
-        let cuts = 2 * (field.prefixes + field.ranges);
-        ((cuts + 1) as f64).log2()
-    });
-    let tables = tables as f64;
-    let lookup = Work::of(LOOKUP + search.sum::<f64>() * SEARCH + tables * READ);
+    // Headers whose winner the tables do not name are compared with rules; they are
+    // few.
+    let met = Met {
+        probes: tables as f64,
+        compared: 1.0,
+    };
+    let all = vectors.bytes + bytes;
     Ok(Costs {
-        bytes: vectors.bytes + bytes,
+        bytes: all,
         build: vectors.build + Work::of(cells as f64 * CELL),
-        batch: lookup.clone().reading_ahead(tables / 2.0, bytes),
-        single: lookup.reading(tables / 2.0, bytes),
+        batch: BATCH.batch(&met, shape, all),
+        single: SINGLE.single(&met, shape, all),
         update: None,
     })
 }
 
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 294.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    lines: 2.00,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 402.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 0.10,
+    ..Prices::NONE
+};
+
+/// The same where there are no tables.
+const VECTORS_BATCH: Prices = Prices {
+    lookup: 48.0,
+    probe: 99.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    lines: 2.00,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+const VECTORS_SINGLE: Prices = Prices {
+    lookup: 346.0,
+    probe: 70.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 0.02,
+    ..Prices::NONE
+};
+
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 30.0;
-/// Halving the intervals of a field, headers in groups.
-const SEARCH: f64 = 7.0;
-/// A table, beside reading it.
-const READ: f64 = 10.0;
 /// An entry of a table.
 const CELL: f64 = 40.0;
 

@@ -62,6 +62,7 @@ mod plan;
 mod tests;
 
 use crate::classifier::{LookupTrace, Metric};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::hyper_cuts::HyperCuts;
 use crate::engine::hyper_split::HyperSplit;
@@ -126,6 +127,28 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 422.0,
+    probe_word: 2.0,
+    compare: 49.0,
+    compare_word: 1.0,
+    lines: 8.00,
+    probe_lines: 0.20,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 349.0,
+    probe: 25.0,
+    probe_word: 2.0,
+    compare: 17.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 1.98,
+    ..Prices::NONE
+};
+
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let rules = Rules {
@@ -139,7 +162,12 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
         predicted.bytes += container_bytes(plan.trees.len());
         Ok(predicted)
     });
-    Ok(predicted.costs())
+    let (met, bytes) = (Met::of(spec, shape)?, predicted.bytes);
+    Ok(Costs {
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        ..predicted.costs()
+    })
 }
 
 /// The engine at every key width.

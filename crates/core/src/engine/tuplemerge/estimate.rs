@@ -21,6 +21,7 @@ use super::selection::{Selection, leading_bits};
 use super::{Settings, TupleMerge, Variant, is_within};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Met, Prices};
 use crate::engine::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, Tuple};
@@ -40,12 +41,33 @@ const MANY: usize = 8;
 /// Splits that are simulated.
 const SPLITS: usize = 64;
 
-/// Placing a rule in a table that is looked for, moving it when its table is
-/// split, and choosing its table offline, in
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 89.0,
+    probe: 87.0,
+    probe_word: 5.0,
+    compare: 42.0,
+    compare_word: 3.0,
+    lines: 2.22,
+    probe_lines: 0.50,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    probe: 106.0,
+    probe_word: 5.0,
+    compare: 31.0,
+    compare_word: 3.0,
+    mispredictions: 0.79,
+    lines: 1.70,
+    probe_lines: 0.50,
+    ..Prices::NONE
+};
+
+/// Moving a rule when its table is split, and choosing its table offline, in
 /// instructions; what they were fitted to: see `crate::estimate`.
-const PLACE: f64 = 350.0;
 const MOVE: f64 = 500.0;
-const SELECT: f64 = 600.0;
+const SELECT: f64 = 700.0;
 
 /// For [`Engine::estimate`](crate::engine::Engine::estimate).
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
@@ -55,13 +77,15 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let moves = match settings.variant {
         Variant::Offline => SELECT,
         Variant::Online | Variant::Vpp => {
-            PLACE + MOVE * f64::from(splits) / tables.len().max(1) as f64
+            MOVE * f64::from(splits) / tables.len().max(1) as f64
         }
     };
     let space = SpaceEstimate {
         shape,
         form,
         placing: Placing::ByTrial { moves },
+        met: Met::of(spec, shape)?,
+        prices: [BATCH, SINGLE],
     };
     Ok(space.estimate(tables))
 }
