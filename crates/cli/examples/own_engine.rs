@@ -12,6 +12,7 @@
 //! can match for each value of these bits.
 
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
@@ -221,15 +222,7 @@ impl<const W: usize> Algorithm<W> for Stride {
 }
 
 /// The library's engines and this one.
-static ALL: [Engine; ENGINES.len() + 1] = {
-    let mut all = [STRIDE; ENGINES.len() + 1];
-    let mut next = 0;
-    while next < ENGINES.len() {
-        all[next] = ENGINES[next];
-        next += 1;
-    }
-    all
-};
+static ALL: LazyLock<Vec<Engine>> = LazyLock::new(|| [ENGINES, &[STRIDE]].concat());
 
 fn main() -> ExitCode {
     classyard_cli::run(&ALL, std::env::args_os())

@@ -52,6 +52,12 @@ pub(crate) struct Event {
     pub(crate) place: u32,
 }
 
+impl Event {
+    fn position(&self) -> u128 {
+        self.at
+    }
+}
+
 /// The events of one field after the other, in memory that is used again.
 pub(crate) struct Projection {
     /// Ascending.
@@ -105,7 +111,7 @@ impl Projection {
             }
             monitor.work(1)?;
         }
-        sort_by_key(&mut self.events, |event| event.at, monitor)
+        sort_by_key(&mut self.events, Event::position, monitor)
     }
 
     /// Visits the intervals of the field, ascending: the start, and the events

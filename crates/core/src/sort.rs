@@ -11,6 +11,12 @@
 //! # Cost
 //! That of sorting at once, about. Twice the memory of the list
 //! meanwhile, where it is longer than a chunk.
+//!
+//! # Compiled code
+//! A sort is compiled anew for each type of items and each closure, and a closure
+//! in a function that is generic over key widths is another one at each width. So
+//! such functions sort plain items by [`sort`], and short lists by [`sort_short`],
+//! which is little code.
 
 use crate::error::BuildError;
 use crate::memory::bytes_of;
@@ -18,6 +24,66 @@ use crate::monitor::Monitor;
 
 /// Items that are sorted at once: two or three milliseconds.
 const CHUNK: usize = 1 << 15;
+
+/// Items that are sorted by insertion.
+const SHORT: usize = 24;
+
+/// Sorts items by their own order.
+///
+/// # Errors
+/// Those of [`sort_by_key`].
+pub(crate) fn sort<T: Copy + Ord>(
+    items: &mut Vec<T>,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
+    sort_by_key(items, |item| *item, monitor)
+}
+
+/// Sorts a list that is short in most cases, by insertion, and a longer one as a
+/// heap. Items of equal keys come in any order.
+pub(crate) fn sort_short<T: Copy, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
+    if items.len() > SHORT {
+        sort_as_heap(items, key);
+        return;
+    }
+    for next in 1..items.len() {
+        let item = items[next];
+        let of_item = key(&item);
+        let mut at = next;
+        while at > 0 && key(&items[at - 1]) > of_item {
+            items[at] = items[at - 1];
+            at -= 1;
+        }
+        items[at] = item;
+    }
+}
+
+fn sort_as_heap<T: Copy, K: Ord>(items: &mut [T], mut key: impl FnMut(&T) -> K) {
+    let count = items.len();
+    // First every parent becomes no less than its children, then the greatest
+    // item goes to the end, and the last one takes its place.
+    for step in 0..count / 2 + count {
+        let (mut at, end) = match (count / 2).checked_sub(step + 1) {
+            Some(parent) => (parent, count),
+            None => {
+                let end = count - 1 - (step - count / 2);
+                items.swap(0, end);
+                (0, end)
+            }
+        };
+        loop {
+            let mut child = 2 * at + 1;
+            if child + 1 < end && key(&items[child]) < key(&items[child + 1]) {
+                child += 1;
+            }
+            if child >= end || key(&items[child]) <= key(&items[at]) {
+                break;
+            }
+            items.swap(at, child);
+            at = child;
+        }
+    }
+}
 
 /// Sorts by keys. Items of equal keys come in any order.
 ///
@@ -92,6 +158,26 @@ mod tests {
     use super::*;
     use crate::monitor::unwatched;
     use crate::seed::splitmix;
+
+    #[test]
+    fn short_lists_are_sorted() {
+        for length in (0..2 * SHORT).chain([100, 1000, 1001]) {
+            for spread in [1, 5, u64::MAX] {
+                let mut state = length as u64;
+                let mut items: Vec<(u64, usize)> = (0..length)
+                    .map(|index| (splitmix(&mut state) % spread, index))
+                    .collect();
+                let mut expected = items.clone();
+                expected.sort_unstable();
+                sort_short(&mut items, |item| *item);
+                assert_eq!(items, expected);
+                sort_short(&mut items, |item| std::cmp::Reverse(item.0));
+                assert!(items.is_sorted_by_key(|item| std::cmp::Reverse(item.0)));
+                items.sort_unstable();
+                assert_eq!(items, expected, "{length} items");
+            }
+        }
+    }
 
     #[test]
     fn lists_of_any_length_are_sorted() {

@@ -163,6 +163,11 @@ impl Linear {
     }
 }
 
+/// By what rules are sorted.
+fn rank_of(rule: &Winner) -> u64 {
+    rule.rank()
+}
+
 impl<const W: usize> Algorithm<W> for Linear {
     type Buffers = ();
 
@@ -179,7 +184,7 @@ impl<const W: usize> Algorithm<W> for Linear {
         monitor.begin(SORTING, rules.len())?;
         monitor.memory().keep(rank_bytes)?;
         let mut ranks = rules.winners().to_vec();
-        sort_by_key(&mut ranks, |rank| rank.rank(), &mut monitor)?;
+        sort_by_key(&mut ranks, rank_of, &mut monitor)?;
 
         monitor.begin(COPYING, rules.len())?;
         monitor.memory().keep(word_bytes.saturating_add(map))?;

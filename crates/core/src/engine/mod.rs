@@ -66,7 +66,10 @@ pub use options::{EngineOption, EngineOptions, OptionKind, OptionValue};
 pub use spec::{EngineSpec, MAX_NESTING};
 
 /// All engines.
-pub const ENGINES: &[Engine] = &[
+// A static, not a constant: every crate that mentions a constant of function
+// pointers compiles these functions again, which are all engines at all key
+// widths.
+pub static ENGINES: &[Engine] = &[
     linear::ENGINE,
     forest::ENGINE,
     tss::ENGINE,

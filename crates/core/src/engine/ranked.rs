@@ -93,11 +93,8 @@ impl RankedRules {
         monitor.memory().take(bytes_of::<u32>(count))?;
         let mut order = Vec::with_capacity(count);
         order.extend(some.take(count));
-        let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
-        sort_by_key(&mut order, rank, monitor)?;
-        let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
-        let id = |&place: &u32| rules.rule(order[place as usize] as usize).id();
-        sort_by_key(&mut by_id, id, monitor)?;
+        best_first(rules, &mut order, monitor)?;
+        let by_id = places_by_id(rules, &order, monitor)?;
 
         monitor.begin(COPYING, count)?;
         let mut shared = Shared {
@@ -327,6 +324,34 @@ impl Places for RankedRules {
 #[inline(always)]
 fn bit(bits: &[u64], place: usize) -> u64 {
     bits[place / 64] & 1 << (place % 64)
+}
+
+/// Sorts indices of rules in a set, the best rule first.
+///
+/// # Errors
+/// Those of [`sort_by_key`].
+pub(super) fn best_first(
+    rules: &RuleSet,
+    order: &mut Vec<u32>,
+    monitor: &mut Monitor<'_>,
+) -> Result<(), BuildError> {
+    let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
+    sort_by_key(order, rank, monitor)
+}
+
+/// The places of rules in an order of indices, by their ids.
+///
+/// # Errors
+/// Those of [`sort_by_key`].
+pub(super) fn places_by_id(
+    rules: &RuleSet,
+    order: &[u32],
+    monitor: &mut Monitor<'_>,
+) -> Result<Vec<u32>, BuildError> {
+    let mut by_id: Vec<u32> = (0..=u32::MAX).take(order.len()).collect();
+    let id = |&place: &u32| rules.rule(order[place as usize] as usize).id();
+    sort_by_key(&mut by_id, id, monitor)?;
+    Ok(by_id)
 }
 
 #[cfg(test)]

@@ -92,6 +92,7 @@ use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::ranked::{best_first, places_by_id};
 use crate::engine::tree::MOST_RULES;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
@@ -102,7 +103,7 @@ use crate::reoptimise::Reoptimise;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::schema::Schema;
 use crate::seed::Seed;
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 mod estimate;
 mod fields;
@@ -284,7 +285,7 @@ impl<const W: usize> CutSplit<W> {
                 .map(|(id, known)| (Self::rank(id, &known), id)),
         );
         monitor.begin(SORTING, ranks.len())?;
-        sort_by_key(&mut ranks, |rank| rank.0, monitor)?;
+        sort(&mut ranks, monitor)?;
         let stride = Rows::<W>::stride(self.schema());
         let mut rows = Vec::with_capacity(ranks.len() * stride);
         for (_, id) in ranks {
@@ -350,8 +351,7 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         monitor.begin(SORTING, count)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
         let mut order: Vec<u32> = (0..=u32::MAX).take(count).collect();
-        let rank = |&at: &u32| rules.rule(at as usize).winner().rank();
-        sort_by_key(&mut order, rank, monitor)?;
+        best_first(rules, &mut order, monitor)?;
         let fields = Arc::new(Fields::new(schema));
         let at = |place: usize| rules.rule(order[place] as usize);
         let words = |place: usize| at(place).words();
@@ -361,9 +361,8 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
 
         monitor.begin(NOTING, count)?;
         monitor.memory().take(bytes_of::<u32>(count))?;
-        let mut by_id: Vec<u32> = (0..=u32::MAX).take(count).collect();
+        let by_id = places_by_id(rules, &order, monitor)?;
         let id = |&place: &u32| at(place as usize).id();
-        sort_by_key(&mut by_id, id, monitor)?;
         let group = |place: &u32| id(place).index() / ID_GROUP;
         let groups = by_id.chunk_by(|a, b| group(a) == group(b)).count();
         let mut counted = 0;

@@ -27,7 +27,7 @@ use crate::monitor::Monitor;
 use crate::projection::Places;
 use crate::schema::{FieldId, Schema};
 use crate::seed::splitmix;
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 use super::BLOCK_RULES;
 
@@ -301,8 +301,8 @@ fn count_shared(
         highs.push(high);
         monitor.work(1)?;
     }
-    sort_by_key(&mut lows, |low| *low, monitor)?;
-    sort_by_key(&mut highs, |high| *high, monitor)?;
+    sort(&mut lows, monitor)?;
+    sort(&mut highs, monitor)?;
     for (place, shared) in shared.iter_mut().enumerate() {
         if named(&place) {
             let (low, high) = rules.ends(place, id);

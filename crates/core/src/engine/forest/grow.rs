@@ -25,7 +25,7 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::rule::{ActionId, RuleId};
-use crate::sort::sort_by_key;
+use crate::sort::{sort, sort_by_key, sort_short};
 
 /// What progress observers are told.
 pub(super) const LEARNING: &str = "learning masks";
@@ -233,7 +233,7 @@ fn add_ids<const W: usize>(
         monitor.work(1)?;
     }
     debug_assert_eq!(ids.len(), rules, "each rule has an id");
-    sort_by_key(&mut ids, |&(id, _)| id, monitor)?;
+    sort(&mut ids, monitor)?;
     for ids in ids.chunks(RECOUNTED) {
         structure.add_ids(ids.iter().copied());
         growth.recount(structure, monitor)?;
@@ -309,7 +309,7 @@ fn grow_table<const W: usize>(
     let served_bytes = bytes_of::<u32>(served.capacity());
     drop(served);
     monitor.memory().give_back(served_bytes);
-    sort_by_key(&mut hashed, |hash| *hash, monitor)?;
+    sort(&mut hashed, monitor)?;
     let slots = slots_for(&hashed);
     monitor.memory().keep(bytes_of::<u64>(slots))?;
     let table = Table::new(mask, slots).of_chain(parent, order);
@@ -416,7 +416,7 @@ pub(super) fn make_run<const W: usize>(
     mut members: Vec<u32>,
     place: Place,
 ) -> Run {
-    members.sort_unstable_by_key(|&index| rows.rank(index));
+    sort_short(&mut members, |&index| rows.rank(index));
     structure.create_run(place, members.iter().map(|&index| rows.row(index)))
 }
 

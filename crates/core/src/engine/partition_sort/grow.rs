@@ -5,7 +5,7 @@ use super::dimension::Dimension;
 use super::node::{Below, FANOUT, Node, Nodes};
 use crate::error::BuildError;
 use crate::monitor::Monitor;
-use crate::sort::sort_by_key;
+use crate::sort::{sort_by_key, sort_short};
 
 /// Rules by number, wherever they are.
 pub(super) trait Rules {
@@ -25,6 +25,13 @@ struct Interval {
     low: u64,
     high: u64,
     rule: u32,
+}
+
+impl Interval {
+    /// The upper end before the lower one.
+    fn ends(&self) -> (u64, u64) {
+        (self.high, self.low)
+    }
 }
 
 /// The rules that share an interval.
@@ -137,7 +144,7 @@ impl<'a> Grow<'a> {
             monitor.work(count / SIMPLE)?;
         }
         let (list, left) = rules.split_at_mut(count.min(self.leaf));
-        list.sort_unstable_by_key(|&rule| source.rank(rule));
+        sort_short(list, |&rule| source.rank(rule));
         self.left.extend_from_slice(left);
         monitor.advance(list.len())?;
         Ok(source.list(list))
@@ -181,7 +188,7 @@ impl<'a> Grow<'a> {
         if same {
             return Ok(false);
         }
-        sort_by_key(&mut self.intervals, |rule| (rule.high, rule.low), monitor)?;
+        sort_by_key(&mut self.intervals, Interval::ends, monitor)?;
         self.classes.clear();
         let mut total = 0;
         for interval in &self.intervals {

@@ -12,6 +12,7 @@ use crate::packed::PackedRule;
 use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
+use crate::sort::sort_short;
 
 /// Nodes, lists of rules, and what to know to change them.
 pub(super) struct Trees<const W: usize> {
@@ -216,7 +217,9 @@ impl<const W: usize> Trees<W> {
         monitor.work(self.leaf)?;
         let dimension = self.dimensions[number];
         let mut rules: Vec<_> = self.list(first).chain([rule]).collect();
-        rules.sort_unstable_by_key(|&rule| (dimension.ends(&self.packed(rule)).0, self.rank(rule)));
+        sort_short(&mut rules, |&rule| {
+            (dimension.ends(&self.packed(rule)).0, self.rank(rule))
+        });
         let mut entries = Vec::with_capacity(best.0);
         let low = |trees: &Trees<W>, rule| trees.ends(number, rule).0;
         let mut rest = &rules[..];

@@ -9,7 +9,7 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::schema::{FieldId, Schema};
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 /// What progress observers are told.
 const DIVIDING: &str = "dividing fields";
@@ -305,7 +305,7 @@ fn starts(
         }
         monitor.work(1)?;
     }
-    sort_by_key(&mut values, |value| *value, monitor)?;
+    sort(&mut values, monitor)?;
     values.dedup();
     monitor.memory().take(bytes_of::<u128>(values.len()))?;
     let mut starts = Vec::with_capacity(values.len());

@@ -10,7 +10,7 @@ use crate::schema::{RangeField, Schema};
 use super::TableNumber;
 
 /// A rule's record in the arena.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::engine) struct EntryIndex(u32);
 
 impl EntryIndex {

@@ -54,7 +54,7 @@ use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::seed::{MapState, Seed};
 use crate::simd::prefetch;
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 mod arena;
 mod engine;
@@ -72,6 +72,11 @@ use slots::{Slots, Tag};
 /// A table of a tuple space. Numbers are reused after a table is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct TableNumber(u32);
+
+/// Of a table's entry in the order.
+fn number_of(&(_, number): &(u64, TableNumber)) -> TableNumber {
+    number
+}
 
 impl TableNumber {
     const NONE: TableNumber = TableNumber(u32::MAX);
@@ -440,7 +445,7 @@ impl<const W: usize> TupleSpace<W> {
             return None;
         }
         let mut numbers = vec![TableNumber::NONE; self.tables.len()];
-        self.order.sort_unstable_by_key(|&(_, number)| number);
+        self.order.sort_unstable_by_key(number_of);
         for (next, (_, number)) in (0..).zip(&mut self.order) {
             numbers[number.index()] = TableNumber(next);
             *number = TableNumber(next);
@@ -542,7 +547,7 @@ impl<const W: usize> TupleSpace<W> {
             ranked.push((self.arena.get(entry).rank, entry));
             monitor.work(1)?;
         }
-        sort_by_key(&mut ranked, |rule: &(u64, EntryIndex)| rule.0, monitor)?;
+        sort(&mut ranked, monitor)?;
         for (to, (_, entry)) in rules.iter_mut().zip(&ranked) {
             *to = *entry;
         }

@@ -40,7 +40,7 @@ use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::rule::RuleId;
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 /// Steps made with each change while a plan is being installed.
 pub(super) const STEPS: usize = 4;
@@ -76,7 +76,7 @@ impl<const W: usize> Contents for Outlines<W> {
         for (number, rule) in (0..).zip(&self.rules) {
             order.push((rule.rank, number));
         }
-        sort_by_key(&mut order, |rule| rule.0, monitor)?;
+        sort(&mut order, monitor)?;
         monitor.memory().take(bytes_of::<Outline<W>>(count))?;
         let mut rules = Vec::with_capacity(count);
         for (_, rule) in order {

@@ -37,6 +37,7 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::schema::{Schema, prefix_mask};
+use crate::sort::sort_short;
 
 /// What makes one greedy plan differ from another.
 #[derive(Clone, Copy, Debug)]
@@ -333,7 +334,7 @@ impl<const W: usize> Greedy<W> {
             .collect();
         order.select_nth_unstable(STEPS);
         order.truncate(STEPS);
-        order.sort_unstable_by_key(|&(_, index)| index);
+        sort_short(&mut order, |&(_, index)| index);
         order
             .into_iter()
             .map(|(_, index)| self.sparse[index])

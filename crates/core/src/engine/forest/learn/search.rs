@@ -18,6 +18,8 @@
 //! Bounded by the rules and headers that the model looks at, and by the words of
 //! masks and rules that this takes, which for wide keys are many more.
 
+use std::cmp::Reverse;
+
 use super::cost::{Model, WORDS};
 use super::greedy::telling_bits;
 use super::plan::Plan;
@@ -25,7 +27,7 @@ use crate::engine::forest::outline::lacks;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
-use crate::sort::sort_by_key;
+use crate::sort::sort_short;
 
 /// Kinds that a table tries to absorb: those of the most rules.
 const ABSORBED: usize = 8;
@@ -201,7 +203,8 @@ impl<const W: usize> Search<'_, '_, '_, W> {
                     lacking.push((left, kind.rules));
                 }
             }
-            sort_by_key(&mut lacking, |lacking| *lacking, self.monitor)?;
+            self.monitor.work(lacking.len())?;
+            sort_short(&mut lacking, |lacking| *lacking);
             lacking.dedup_by(|next, kept| {
                 let same = next.0 == kept.0;
                 if same {
@@ -209,8 +212,7 @@ impl<const W: usize> Search<'_, '_, '_, W> {
                 }
                 same
             });
-            // Stable, which takes half as much room again.
-            lacking.sort_by_key(|&(_, rules)| std::cmp::Reverse(rules));
+            sort_short(&mut lacking, |&(left, rules)| (Reverse(rules), left));
             lacking.truncate(ABSORBED);
             let absorbed: Vec<[u64; W]> = lacking.iter().map(|&(left, _)| left).collect();
             drop(lacking);

@@ -28,7 +28,7 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::reoptimise::Contents;
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 /// The most outlines copied.
 const COPIED: usize = 1 << 18;
@@ -151,7 +151,7 @@ impl<const W: usize> Snapshot<W> {
             hashed.push((probe.hash(value, &self.secrets), 0));
             monitor.work(1)?;
         }
-        sort_by_key(&mut hashed, |hash: &(u64, u32)| *hash, monitor)?;
+        sort(&mut hashed, monitor)?;
         let groups = hashed.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
         let (distinct, pairs) = groups.fold((0, 0), |(distinct, pairs), rules| {
             (distinct + 1, pairs + rules * (rules - 1))

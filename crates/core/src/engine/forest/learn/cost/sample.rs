@@ -18,7 +18,7 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::seed::splitmix;
-use crate::sort::sort_by_key;
+use crate::sort::sort;
 
 /// Kinds beyond those of the sample are looked at up to this many; those of the
 /// best ranks come first.
@@ -165,7 +165,7 @@ impl Rate {
         let size_bytes = bytes_of::<usize>(kinds.len());
         monitor.memory().take(size_bytes)?;
         let mut sizes = kinds.iter().map(|kind| kind.rules).collect();
-        sort_by_key(&mut sizes, |size| *size, monitor)?;
+        sort(&mut sizes, monitor)?;
         let each = from_each(sizes, most / 2);
         monitor.memory().give_back(size_bytes);
         let rate = |kind: &Kind<W>| Rate {
@@ -210,19 +210,22 @@ fn leave_out_rare<const W: usize>(
     if kinds.len() <= KINDS {
         return Ok(());
     }
-    let bytes = kinds.len() * (size_of::<bool>() + size_of::<usize>() + size_of::<u32>());
+    let bytes =
+        kinds.len() * (size_of::<bool>() + size_of::<(bool, u64, usize)>() + size_of::<u32>());
     monitor.memory().take(bytes)?;
     let mut sampled = vec![false; kinds.len()];
     for drawn in &*rules {
         sampled[drawn.kind as usize] = true;
     }
-    let mut order: Vec<usize> = (0..kinds.len()).collect();
-    let first = |&kind: &usize| (!sampled[kind], kinds[kind].best);
-    sort_by_key(&mut order, first, monitor)?;
+    let numbered = kinds.iter().zip(&sampled).enumerate();
+    let mut order: Vec<(bool, u64, usize)> = numbered
+        .map(|(kind, (of, &sampled))| (!sampled, of.best, kind))
+        .collect();
+    sort(&mut order, monitor)?;
     let held = sampled.iter().filter(|&&sampled| sampled).count();
     order.truncate(held.max(KINDS));
     let mut numbers = vec![0; kinds.len()];
-    for (number, &kind) in (0..).zip(&order) {
+    for (number, &(.., kind)) in (0..).zip(&order) {
         numbers[kind] = number;
     }
     for drawn in rules {
@@ -231,7 +234,7 @@ fn leave_out_rare<const W: usize>(
     let memory = monitor.memory();
     memory.take(bytes_of::<Kind<W>>(order.len()))?;
     let before = bytes_of::<Kind<W>>(kinds.capacity());
-    *kinds = order.iter().map(|&kind| kinds[kind]).collect();
+    *kinds = order.iter().map(|&(.., kind)| kinds[kind]).collect();
     memory.give_back(before + bytes);
     Ok(())
 }
