@@ -99,17 +99,19 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 552.0,
+    lookup: 535.0,
     probe: 75.0,
     probe_word: 5.0,
+    compare: 17.0,
     compare_word: 3.0,
     probe_lines: 1.50,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 603.0,
+    lookup: 587.0,
     probe: 88.0,
     probe_word: 5.0,
+    compare: 17.0,
     compare_word: 3.0,
     mispredictions: 1.00,
     probe_lines: 1.50,

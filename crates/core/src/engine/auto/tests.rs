@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use super::*;
 use crate::classifier::NoProgress;
-use crate::engine::Wraps;
+use crate::engine::{Wraps, linear};
 use crate::estimate::Costs;
 use crate::machine::{Operation, Work};
 use crate::rule::Rule;
@@ -23,7 +23,7 @@ const fn toy(
         options: &[],
         dynamic,
         estimate,
-        ..ENGINES[0]
+        ..linear::ENGINE
     }
 }
 

@@ -41,12 +41,13 @@ const BATCH: Prices = Prices {
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    probe: 191.0,
+    probe: 188.0,
     probe_doubling: 16.0,
     probe_word: 2.0,
-    compare: 4.2,
+    compare: 8.3,
     compare_word: 1.0,
-    lines: 1.28,
+    mispredictions: 0.01,
+    lines: 1.15,
     ..Prices::NONE
 };
 

@@ -33,10 +33,11 @@ const BUCKET: f64 = 0.75;
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    probe: 60.0,
+    probe: 49.0,
     probe_word: 4.0,
+    compare: 4.2,
     compare_word: 3.0,
-    lines: 5.79,
+    lines: 6.59,
     probe_lines: 1.50,
     ..Prices::NONE
 };
@@ -164,8 +165,6 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
     let rows = Structure::<W>::rule_bytes_for(schema, rules, shape.id_groups());
     let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
 
-    let columns = Structure::<W>::columns_for(schema) as f64;
-    let slot_bytes = slots * size_of::<u64>();
     let met = Met::of(spec, shape)?;
     let few = (all / LEARN_FEW[0]).min(1.0);
     let some = (all / LEARN_FEW[1]).min(1.0);

@@ -30,10 +30,10 @@ const BATCH: Prices = Prices {
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 289.0,
-    probe: 30.0,
+    lookup: 291.0,
+    probe: 29.0,
     probe_word: 2.0,
-    compare: 3.3,
+    compare: 8.3,
     compare_word: 1.0,
     mispredictions: 1.00,
     lines: 1.00,
