@@ -34,13 +34,17 @@
 //! a merged table has; a test holds the bytes of all engines to within a factor
 //! of 1.5 of those of the built classifier.
 //!
-//! **Times** are sums of a few prices, fitted to measurements on one machine: a
-//! virtual one with an AMD EPYC of family 26 (Zen 5: `AMD EPYC`, 2.6 GHz), one
-//! core, headers drawn as ClassBench does, rules of the built-in profiles at 1k
-//! to 64k (November 2026). They are for ordering engines and for sizing, not
-//! promises: other machines, rules and traffic differ, by a factor of two and
-//! more. `bench/README.md` has the command that compares them with measured
-//! times, and what it found.
+//! **Times** are what the engine's work ([`Costs`]) takes on a
+//! [machine](crate::machine). Most engines are built over the shape's sample, and
+//! the tables, nodes and rules that lookups meet there are counted and extrapolated
+//! to all rules. How many instructions and lines each of these takes was fitted to
+//! measurements on a virtual machine with an Intel Xeon of model 207 (Sapphire or
+//! Emerald Rapids, 2 cores, other work on them), whose prices `classyard calibrate`
+//! measured: headers drawn as ClassBench does, rules of six of the built-in profiles
+//! at 1k and 10k (November 2026). The [default machine](crate::machine::Machine) is
+//! another one. `bench/README.md` has the command that compares estimates with
+//! measured times, and what it found on other profiles and sizes: they are for
+//! ordering engines and for sizing, no promises.
 //!
 //! [`EngineSpec::estimate`]: crate::engine::EngineSpec::estimate
 

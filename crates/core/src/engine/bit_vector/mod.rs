@@ -169,7 +169,7 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
-const BATCH: Prices = Prices {
+pub(super) const BATCH: Prices = Prices {
     lookup: 26.0,
     probe: 108.0,
     probe_word: 2.0,
@@ -178,7 +178,7 @@ const BATCH: Prices = Prices {
     probe_lines: 0.15,
     ..Prices::NONE
 };
-const SINGLE: Prices = Prices {
+pub(super) const SINGLE: Prices = Prices {
     lookup: 416.0,
     probe: 57.0,
     probe_word: 2.0,

@@ -33,21 +33,20 @@ const BUCKET: f64 = 0.75;
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    probe: 49.0,
+    lookup: 7.0,
+    probe: 74.0,
     probe_word: 4.0,
     compare: 4.2,
     compare_word: 3.0,
-    lines: 6.59,
-    probe_lines: 1.50,
+    lines: 2.00,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    probe: 124.0,
+    probe: 127.0,
     probe_word: 4.0,
-    compare: 7.7,
+    compare: 7.6,
     compare_word: 3.0,
     lines: 1.00,
-    probe_lines: 0.50,
     ..Prices::NONE
 };
 

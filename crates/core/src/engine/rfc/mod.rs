@@ -146,8 +146,8 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
         let plain = EngineSpec::named("bit-vector").expect("a registered engine");
         let (met, bytes) = (Met::of(&plain, shape)?, vectors.bytes);
         return Ok(Costs {
-            batch: VECTORS_BATCH.batch(&met, shape, bytes),
-            single: VECTORS_SINGLE.single(&met, shape, bytes),
+            batch: bit_vector::BATCH.batch(&met, shape, bytes),
+            single: bit_vector::SINGLE.single(&met, shape, bytes),
             ..vectors
         });
     }
@@ -184,26 +184,6 @@ const SINGLE: Prices = Prices {
     compare_word: 1.0,
     mispredictions: 1.00,
     lines: 0.10,
-    ..Prices::NONE
-};
-
-/// The same where there are no tables.
-const VECTORS_BATCH: Prices = Prices {
-    lookup: 48.0,
-    probe: 99.0,
-    probe_word: 2.0,
-    compare_word: 1.0,
-    lines: 2.00,
-    probe_lines: 0.15,
-    ..Prices::NONE
-};
-const VECTORS_SINGLE: Prices = Prices {
-    lookup: 346.0,
-    probe: 70.0,
-    probe_word: 2.0,
-    compare_word: 1.0,
-    mispredictions: 1.00,
-    lines: 0.02,
     ..Prices::NONE
 };
 
