@@ -187,3 +187,73 @@ fn corner(rule: &RuleRef<'_>, state: &mut u64) -> Vec<u128> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rule::Rule;
+    use crate::schema::Schema;
+
+    /// Pairs of hosts, which differ.
+    fn pairs(count: u32) -> Shape {
+        let schema = Schema::ipv4_5tuple();
+        let mut rules = RuleSet::new(&schema);
+        for id in 0..count {
+            let host = std::net::Ipv4Addr::from_bits(id.wrapping_mul(0x9e37_79b9));
+            let rule = Rule::builder(&schema).id(id).field("src", host).field("dst", host);
+            rules.push(rule.build().unwrap().view()).unwrap();
+        }
+        Shape::of(&rules)
+    }
+
+    /// A scan compares half of the rules in the mean, also of more than the sample
+    /// has; in a hash table a rule is found at once.
+    #[test]
+    fn lookups_meet_what_they_would_among_all_rules() {
+        for count in [100, 1000, 10_000] {
+            let shape = pairs(count);
+            let of = |name| Met::of(&EngineSpec::named(name).unwrap(), &shape).unwrap();
+            let (scan, hash) = (of("linear"), of("tss"));
+            let half = f64::from(count) / 2.0;
+            assert_eq!(scan.probes, 1.0);
+            assert!((scan.compared / half - 1.0).abs() < 0.2, "{scan:?} of {count}");
+            assert_eq!((hash.probes, hash.compared), (1.0, 1.0));
+        }
+    }
+
+    #[test]
+    fn no_rules_meet_nothing() {
+        let shape = pairs(0);
+        for spec in EngineSpec::all() {
+            let met = Met::of(&spec, &shape).unwrap();
+            assert_eq!(met, Met::default(), "{spec}");
+        }
+    }
+
+    /// What costs nothing in a batch costs nothing alone, and more of anything
+    /// costs more.
+    #[test]
+    fn prices_are_of_what_is_met() {
+        let shape = pairs(16);
+        let met = Met {
+            probes: 3.0,
+            compared: 2.0,
+        };
+        let prices = Prices {
+            lookup: 1.0,
+            probe: 10.0,
+            probe_doubling: 0.5,
+            probe_word: 1e9,
+            compare: 100.0,
+            compare_word: 1e9,
+            mispredictions: 1.0,
+            lines: 7.0,
+            probe_lines: 2.0,
+        };
+        let expected = Work::of(1.0 + 3.0 * 12.0 + 200.0).mispredicting(1.0);
+        let batch = prices.batch(&met, &shape, 640);
+        assert_eq!(batch, expected.clone().reading_ahead(13.0, 640));
+        let single = prices.single(&met, &shape, 640);
+        assert_eq!(single, expected.reading(7.0, 640).reading_ahead(6.0, 640));
+    }
+}
