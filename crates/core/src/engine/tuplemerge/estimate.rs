@@ -334,7 +334,6 @@ fn select_offline<const W: usize>(
                 rules: rules.min(most),
                 keys,
                 best,
-                ..all
             }
         };
         // Under a mask of few bits, tuples share their keys.
