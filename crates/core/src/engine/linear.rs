@@ -41,7 +41,7 @@ use hashbrown::hash_map::Entry;
 
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape};
@@ -78,7 +78,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
     let count = rules as f64;
     let bytes = rules * row + map_bytes::<RuleId, Known>(rules);
-    let met = Met::of(spec, shape)?;
+    let met = Met::of(spec, shape, FREE)?;
     let moved = count * 0.5 * row as f64 / 64.0;
     Ok(Costs {
         bytes,

@@ -44,7 +44,7 @@ use crate::engine::tuple_space::{
 };
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Costs, Shape};
+use crate::estimate::{Costs, Shape, some_of};
 use crate::monitor::Monitor;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::{MapState, Seed};
@@ -86,14 +86,32 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
             .and_modify(|other| other.add(&table))
             .or_insert(table);
     }
+    // Lookups probe the more tables the more masks there are.
+    let mut met = Met::of(spec, shape, [0.0, 0.0])?;
+    met.probes *= tuples_beyond_sample(shape);
     let space = SpaceEstimate {
         shape,
         form: Form::Private,
         placing: Placing::ByMask,
-        met: Met::of(spec, shape)?,
+        met,
         prices: [BATCH, SINGLE],
     };
     Ok(space.estimate(tables.into_values()))
+}
+
+/// How many times as many masks the rules have as those of them that are the
+/// sample.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn tuples_beyond_sample(shape: &Shape) -> f64 {
+    let sample = some_of(shape.sample(), shape.rules());
+    if sample.len() >= shape.rules() {
+        return 1.0;
+    }
+    let mut masks: HashMap<&[u64], (), MapState> = HashMap::default();
+    for rule in sample.iter() {
+        masks.insert(rule.mask(), ());
+    }
+    (shape.tuples().len() as f64 / masks.len().max(1) as f64).max(1.0)
 }
 
 /// What lookups cost, in batches and alone; what it was fitted to: see

@@ -43,8 +43,8 @@ pub(crate) struct Args {
     ///
     /// By default $XDG_CONFIG_HOME/classyard/machine.toml, or
     /// ~/.config/classyard/machine.toml.
-    #[arg(short, long, value_name = "FILE")]
-    output_file: Option<PathBuf>,
+    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
+    path: Option<PathBuf>,
 
     /// Do not measure engines
     #[arg(long)]
@@ -78,7 +78,7 @@ struct Calibrated {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
-    let path = match &args.output_file {
+    let path = match &args.path {
         Some(path) => path.clone(),
         None => default_place().ok_or_else(|| {
             Failure::usage("there is no home directory to write machine.toml to")

@@ -69,7 +69,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
@@ -114,7 +114,7 @@ pub(super) const ENGINE: Engine = Engine {
 
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let costs = memory_and_building(spec, shape)?;
-    let (met, bytes) = (Met::of(spec, shape)?, costs.bytes);
+    let (met, bytes) = (Met::of(spec, shape, FREE)?, costs.bytes);
     Ok(Costs {
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),
@@ -170,12 +170,11 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 pub(super) const BATCH: Prices = Prices {
-    lookup: 26.0,
-    probe: 108.0,
+    lookup: 333.0,
+    probe: 62.0,
     probe_word: 2.0,
     compare_word: 1.0,
-    lines: 2.00,
-    probe_lines: 0.15,
+    lines: 0.3,
     ..Prices::NONE
 };
 pub(super) const SINGLE: Prices = Prices {

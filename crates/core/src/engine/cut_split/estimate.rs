@@ -12,7 +12,7 @@ use super::trees::Outline;
 use super::{Known, Settings, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, some_of, whole};
 use crate::id_map::IdMap;
@@ -28,6 +28,9 @@ const SHARE: usize = 4;
 /// The greatest power of the number of rules by which what trees have for each rule
 /// grows or shrinks.
 const MOST_POWER: f64 = 0.1;
+
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.1];
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
@@ -136,7 +139,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let bytes = nodes.saturating_add(rows).saturating_add(ids);
     let fields = schema.fields().len() as f64;
     let copying = COPY + FIELD * fields;
-    let met = Met::of(spec, shape)?;
+    let met = Met::of(spec, shape, GROWTH)?;
     Ok(Costs {
         bytes,
         build: Work::of(rules * (copying + trees.clips * CLIP)),

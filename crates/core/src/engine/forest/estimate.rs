@@ -15,7 +15,7 @@ use super::settings::NAME;
 use super::structure::Structure;
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, Tuple, whole};
 use crate::machine::Work;
@@ -29,6 +29,9 @@ const BITS: f64 = 1.5;
 
 /// Rules of a bucket, against the mean that learning aims at.
 const BUCKET: f64 = 0.75;
+
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.3];
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
@@ -164,7 +167,7 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
     let rows = Structure::<W>::rule_bytes_for(schema, rules, shape.id_groups());
     let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
 
-    let met = Met::of(spec, shape)?;
+    let met = Met::of(spec, shape, GROWTH)?;
     let few = (all / LEARN_FEW[0]).min(1.0);
     let some = (all / LEARN_FEW[1]).min(1.0);
     let kinds = LEARN_TUPLE * shape.tuples().len() as f64;

@@ -6,7 +6,7 @@ use super::check_rules;
 use super::grow::{Bounds, Grow};
 use super::node::Nodes;
 use crate::engine::EngineSpec;
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{PerRule, Prediction, indices};
 use crate::error::BuildError;
@@ -115,7 +115,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let predict =
         |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
     let predicted = unwatched(predict);
-    let (met, bytes) = (Met::of(spec, shape)?, predicted.bytes);
+    let (met, bytes) = (Met::of(spec, shape, FREE)?, predicted.bytes);
     Ok(Costs {
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),

@@ -11,7 +11,7 @@ use super::node::Node;
 use super::{PartitionSort, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::tuple_space::{Arena, EntryIndex};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, whole};
@@ -25,6 +25,9 @@ use crate::seed::Seed;
 
 /// Nodes for each rule.
 const NODES: f64 = 0.12;
+
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.15];
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
@@ -95,7 +98,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let bytes = records + ids + nodes + in_rest.bytes;
     // A sortable set takes rules of several tuples.
     let partitions = (shape.tuples().len() as f64).powf(0.4).clamp(1.0, 30.0);
-    let met = Met::of(spec, shape)?;
+    let met = Met::of(spec, shape, GROWTH)?;
     let more = (schema.key_words() as f64 - 2.0).max(0.0);
     let place = PLACE + PLACE_WORD * more + PLACE_PARTITION * partitions;
     Ok(Costs {

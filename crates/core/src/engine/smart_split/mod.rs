@@ -62,7 +62,7 @@ mod plan;
 mod tests;
 
 use crate::classifier::{LookupTrace, Metric};
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::hyper_cuts::HyperCuts;
 use crate::engine::hyper_split::HyperSplit;
@@ -127,6 +127,9 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.25];
+
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
@@ -162,7 +165,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
         predicted.bytes += container_bytes(plan.trees.len());
         Ok(predicted)
     });
-    let (met, bytes) = (Met::of(spec, shape)?, predicted.bytes);
+    let (met, bytes) = (Met::of(spec, shape, GROWTH)?, predicted.bytes);
     Ok(Costs {
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),

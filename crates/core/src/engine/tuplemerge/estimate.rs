@@ -21,7 +21,7 @@ use super::selection::{Selection, leading_bits};
 use super::{Settings, TupleMerge, Variant, is_within};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
-use crate::engine::observe::{Met, Prices};
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, Tuple};
@@ -40,6 +40,9 @@ const MANY: usize = 8;
 
 /// Splits that are simulated.
 const SPLITS: usize = 64;
+
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [-0.1, 0.1];
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
@@ -84,7 +87,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
         shape,
         form,
         placing: Placing::ByTrial { moves },
-        met: Met::of(spec, shape)?,
+        met: Met::of(spec, shape, GROWTH)?,
         prices: [BATCH, SINGLE],
     };
     Ok(space.estimate(tables))
