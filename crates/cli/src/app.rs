@@ -9,8 +9,8 @@ use classyard::engine::Engine;
 
 use crate::command_line;
 use crate::commands::{
-    advise, bench, calibrate, check, classify, completions, convert, engines, explain, formats, generate, inspect,
-    plot, profiles, reproduce,
+    advise, bench, calibrate, check, classify, completions, convert, engines, explain, formats,
+    generate, inspect, plot, profiles, reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::output;

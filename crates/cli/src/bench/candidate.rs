@@ -95,7 +95,10 @@ impl<'a> Entry<'a> {
         self.attempt(|entry| {
             // The first lookups warm caches.
             entry.candidate.batch_rate()?;
-            let rates = [entry.candidate.batch_rate()?, entry.candidate.single_rate()?];
+            let rates = [
+                entry.candidate.batch_rate()?,
+                entry.candidate.single_rate()?,
+            ];
             entry.trial = Some(rates);
             Ok(())
         });

@@ -7,8 +7,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use classyard::auto::Load;
 use classyard::Estimate;
+use classyard::auto::Load;
 use serde::Serialize;
 
 use super::report::{Measurement, Row, geometric_mean};
@@ -28,10 +28,16 @@ fn loads() -> [(&'static str, Load); 6] {
     [
         ("batches", load),
         ("single", load.with_batch(1)),
-        ("batches, 100k/update", load.with_lookups_per_update(100_000.0)),
+        (
+            "batches, 100k/update",
+            load.with_lookups_per_update(100_000.0),
+        ),
         ("batches, 1k/update", load.with_lookups_per_update(1000.0)),
         ("batches, 10/update", load.with_lookups_per_update(10.0)),
-        ("single, 1k/update", load.with_batch(1).with_lookups_per_update(1000.0)),
+        (
+            "single, 1k/update",
+            load.with_batch(1).with_lookups_per_update(1000.0),
+        ),
     ]
 }
 

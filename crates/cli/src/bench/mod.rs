@@ -8,9 +8,7 @@
 
 use std::time::Duration;
 
-use classyard::{
-    BuildError, EngineSpec, Machine, Policy, PolicyTrace, Progress, Scratch, Winner,
-};
+use classyard::{BuildError, EngineSpec, Machine, Policy, PolicyTrace, Progress, Scratch, Winner};
 
 mod candidate;
 mod choices;

@@ -24,7 +24,9 @@ pub(crate) struct LoadArgs {
 impl LoadArgs {
     /// The load.
     pub(crate) fn load(self) -> Load {
-        let load = Load::default().with_batch(self.batch).with_cores(self.cores);
+        let load = Load::default()
+            .with_batch(self.batch)
+            .with_cores(self.cores);
         #[allow(clippy::cast_precision_loss)] // counts
         match self.lookups_per_update {
             Some(lookups) => load.with_lookups_per_update(lookups as f64),

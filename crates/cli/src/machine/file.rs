@@ -174,9 +174,8 @@ fn parse(text: &str) -> Result<Calibration, Wrong> {
         });
     }
     let prices = file.prices;
-    let curve = |points: &Spanned<Vec<(f64, f64)>>| {
-        Curve::new(points.get_ref()).map_err(Wrong::at(points))
-    };
+    let curve =
+        |points: &Spanned<Vec<(f64, f64)>>| Curve::new(points.get_ref()).map_err(Wrong::at(points));
     let (dependent, overlapped) = (curve(&prices.dependent)?, curve(&prices.overlapped)?);
     let instruction = &prices.instruction_ns;
     let misprediction = &prices.misprediction_ns;
@@ -188,8 +187,13 @@ fn parse(text: &str) -> Result<Calibration, Wrong> {
         prices.caches,
     )
     .map_err(|error| {
-        let bad_instruction = matches!(error, MachineError::BadPrice { name, .. } if name.starts_with("instruction"));
-        Wrong::at(if bad_instruction { instruction } else { misprediction })(error)
+        let bad_instruction =
+            matches!(error, MachineError::BadPrice { name, .. } if name.starts_with("instruction"));
+        Wrong::at(if bad_instruction {
+            instruction
+        } else {
+            misprediction
+        })(error)
     })?;
     for (engine, factors) in &file.factors {
         let factors = [
@@ -227,7 +231,11 @@ fn date_of(days: u64) -> String {
     let of_year = of_era - (365 * year + year / 4 - year / 100);
     let month = (5 * of_year + 2) / 153;
     let day = of_year - (153 * month + 2) / 5 + 1;
-    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
     format!("{:04}-{month:02}-{day:02}", year + era * 400 + next)
 }
 
@@ -239,9 +247,13 @@ mod tests {
         let curve = |ns: f64| Curve::new(&[(8192.0, ns), (1e9, ns * 3.5)]).unwrap();
         let caches = [1 << 15, 1 << 20, 1 << 25];
         let mut machine = Machine::new(0.125, 5.5, curve(2.0), curve(0.5), caches).unwrap();
-        machine.set_factor("forest", Operation::Batch, 1.25).unwrap();
+        machine
+            .set_factor("forest", Operation::Batch, 1.25)
+            .unwrap();
         machine.set_factor("forest", Operation::Build, 0.5).unwrap();
-        machine.set_factor("own engine", Operation::Update, 2.0).unwrap();
+        machine
+            .set_factor("own engine", Operation::Update, 2.0)
+            .unwrap();
         Calibration {
             version: "1.2.3".to_owned(),
             processor: "A \"fast\" one".to_owned(),
@@ -263,9 +275,21 @@ mod tests {
         let text = calibration().to_toml();
         let faults = [
             ("form = 1", "form = 2", "form 2"),
-            ("instruction_ns = 0.125", "instruction_ns = -1.0", "instruction_ns is -1"),
-            ("misprediction_ns = 5.5", "misprediction_ns = nan", "misprediction_ns is NaN"),
-            ("misprediction_ns = 5.5", "misprediction_ns = \"x\"", "invalid type"),
+            (
+                "instruction_ns = 0.125",
+                "instruction_ns = -1.0",
+                "instruction_ns is -1",
+            ),
+            (
+                "misprediction_ns = 5.5",
+                "misprediction_ns = nan",
+                "misprediction_ns is NaN",
+            ),
+            (
+                "misprediction_ns = 5.5",
+                "misprediction_ns = \"x\"",
+                "invalid type",
+            ),
             ("batch = 1.25", "batch = 0.0", "factor is 0"),
             ("batch = 1.25", "butch = 1.25", "unknown field"),
             ("[8192.0, 2.0]", "[8192.0, 9.0]", "point 2"),

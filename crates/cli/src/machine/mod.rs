@@ -105,7 +105,9 @@ fn read(path: &Path) -> Result<Calibration, ReadError> {
 /// # Errors
 /// [`Failure`] names the file.
 pub(crate) fn write(path: &Path, calibration: &Calibration) -> Result<(), Failure> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
     }

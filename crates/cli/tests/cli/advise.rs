@@ -5,7 +5,11 @@ use serde_json::Value;
 use crate::support::{Folder, run};
 
 fn numbers(row: &Value, names: &[&str]) -> Vec<f64> {
-    let number = |name: &&str| row[*name].as_f64().unwrap_or_else(|| panic!("{name}: {row}"));
+    let number = |name: &&str| {
+        row[*name]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{name}: {row}"))
+    };
     names.iter().map(number).collect()
 }
 
@@ -44,7 +48,9 @@ fn engines_are_ranked_with_reasons() {
         .prints("batches of 256 headers, rules do not change, one core")
         .prints("ipv6-5tuple, 54 rules")
         .prints("instructions");
-    run("advise --format csv").exits(0).prints("ipv4-5tuple,forest,");
+    run("advise --format csv")
+        .exits(0)
+        .prints("ipv4-5tuple,forest,");
 }
 
 /// Engines that take no updates come as `sfl`, and cost what they cost.
@@ -60,7 +66,11 @@ fn updates_count() {
         .collect();
     assert!(engines.contains(&"sfl(rfc):lookups=2000"), "{engines:?}");
     assert!(!engines.contains(&"rfc"), "{engines:?}");
-    assert!(candidates.iter().all(|row| row["update_ns"].as_f64().unwrap() > 0.0));
+    assert!(
+        candidates
+            .iter()
+            .all(|row| row["update_ns"].as_f64().unwrap() > 0.0)
+    );
     run("advise --lookups-per-update 2k --batch 1 --cores 2")
         .exits(0)
         .prints("headers one by one, an update after every 2000 lookups, 2 cores");
@@ -90,10 +100,17 @@ fn limits_exclude() {
     let part = &report["parts"][0];
     let excluded = part["excluded"].as_array().unwrap();
     let reason = |row: &Value| row["reason"].as_str().unwrap().contains("bytes");
-    assert!(!excluded.is_empty() && excluded.iter().all(reason), "{excluded:?}");
+    assert!(
+        !excluded.is_empty() && excluded.iter().all(reason),
+        "{excluded:?}"
+    );
     let candidates = part["candidates"].as_array().unwrap();
     assert!(!candidates.is_empty());
-    assert!(candidates.iter().all(|row| row["bytes"].as_u64().unwrap() <= 51_200));
+    assert!(
+        candidates
+            .iter()
+            .all(|row| row["bytes"].as_u64().unwrap() <= 51_200)
+    );
     run(&format!("advise {rules} --limit-engine-bytes 1k"))
         .exits(0)
         .prints("none: no engine is within the limits");
@@ -104,7 +121,14 @@ fn limits_exclude() {
 
 #[test]
 fn loads_are_checked() {
-    for flags in ["--batch 0", "--cores 0", "--lookups-per-update 0", "--batch x"] {
-        run(&format!("advise {flags}")).exits(2).complains("invalid value");
+    for flags in [
+        "--batch 0",
+        "--cores 0",
+        "--lookups-per-update 0",
+        "--batch x",
+    ] {
+        run(&format!("advise {flags}"))
+            .exits(2)
+            .complains("invalid value");
     }
 }

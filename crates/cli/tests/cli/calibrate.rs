@@ -40,7 +40,10 @@ fn what_is_measured_is_what_is_estimated_with() {
     assert_eq!(advice["machine"]["processor"], report["processor"]);
     let candidates = advice["parts"][0]["candidates"].as_array().unwrap();
     assert!(candidates.iter().any(|row| row["factor_ns"] != 0.0));
-    for command in ["inspect --no-engines", "bench --quick --profiles acl1 --sizes 100"] {
+    for command in [
+        "inspect --no-engines",
+        "bench --quick --profiles acl1 --sizes 100",
+    ] {
         run(&format!("{command} --machine {file}")).exits(0);
     }
 }
@@ -61,17 +64,26 @@ fn the_default_place_is_read() {
         (text(output.stdout), text(output.stderr))
     };
     let (found, said) = configured("advise --format json");
-    assert!(found.contains("classyard/machine.toml") && said.is_empty(), "{found}{said}");
+    assert!(
+        found.contains("classyard/machine.toml") && said.is_empty(),
+        "{found}{said}"
+    );
     let (found, _) = configured("advise --machine default --format json");
     assert!(!found.contains("machine.toml"), "{found}");
 
     // Of another processor: not taken, unless it is asked for.
-    let line = text.lines().find(|line| line.starts_with("processor")).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("processor"))
+        .unwrap();
     let other = text.replace(line, "processor = \"Z80\"");
     fs::write(format!("{place}/machine.toml"), &other).unwrap();
     let (found, said) = configured("advise --format json");
     assert!(!found.contains("machine.toml"), "{found}");
-    assert!(said.contains("another processor, Z80") && said.contains("calibrate"), "{said}");
+    assert!(
+        said.contains("another processor, Z80") && said.contains("calibrate"),
+        "{said}"
+    );
     let file = folder.file("z80.toml", &other);
     run(&format!("advise --machine {file} --format json"))
         .exits(0)
@@ -83,7 +95,9 @@ fn the_default_place_is_read() {
 fn broken_files_are_refused_with_their_place() {
     let folder = Folder::new();
     let (_, text) = calibrated(&folder);
-    let line = text.lines().position(|line| line.starts_with("misprediction_ns"));
+    let line = text
+        .lines()
+        .position(|line| line.starts_with("misprediction_ns"));
     let line = line.unwrap() + 1;
     let start = text.find("misprediction_ns").unwrap();
     let end = start + text[start..].find('\n').unwrap();
@@ -99,5 +113,7 @@ fn broken_files_are_refused_with_their_place() {
     run(&format!("advise --machine {file}"))
         .exits(2)
         .complains("calibrate again");
-    run("advise --machine nowhere.toml").exits(2).complains("nowhere.toml");
+    run("advise --machine nowhere.toml")
+        .exits(2)
+        .complains("nowhere.toml");
 }

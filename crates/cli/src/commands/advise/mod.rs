@@ -188,7 +188,10 @@ fn advise(
         tried = None;
         refused = Vec::new();
     }
-    let first = ranking.candidates.first().map(|first| first.spec.to_string());
+    let first = ranking
+        .candidates
+        .first()
+        .map(|first| first.spec.to_string());
     let candidates = ranking.candidates.iter().map(|candidate| {
         let trial = trials.iter().find(|trial| trial.spec == candidate.spec);
         CandidateRow::new(candidate, auto, trial.map(|trial| trial.ns))

@@ -43,7 +43,12 @@ pub(crate) struct Args {
     ///
     /// By default $XDG_CONFIG_HOME/classyard/machine.toml, or
     /// ~/.config/classyard/machine.toml.
-    #[arg(short = 'o', long = "output", value_name = "FILE", help_heading = "Output")]
+    #[arg(
+        short = 'o',
+        long = "output",
+        value_name = "FILE",
+        help_heading = "Output"
+    )]
     path: Option<PathBuf>,
 
     /// Do not measure engines

@@ -141,11 +141,7 @@ pub(super) struct EngineEstimate {
 
 impl EngineEstimate {
     /// An engine's estimate.
-    pub(super) fn new(
-        spec: &EngineSpec,
-        shapes: &Shapes,
-        machine: &Machine,
-    ) -> EngineEstimate {
+    pub(super) fn new(spec: &EngineSpec, shapes: &Shapes, machine: &Machine) -> EngineEstimate {
         let answer = shapes.estimate(spec, machine);
         EngineEstimate {
             engine: spec.to_string(),

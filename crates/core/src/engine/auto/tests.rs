@@ -307,7 +307,7 @@ fn all_engines_are_asked() {
 
 #[test]
 fn factors_of_the_machine_change_the_order() {
-    let shape = Shape::of(&rules(20));
+    let shape = Shape::of(&rules(15));
     let mut machine = Machine::default();
     machine
         .set_factor("fast-static", Operation::Batch, 5.0)

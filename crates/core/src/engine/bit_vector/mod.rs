@@ -69,8 +69,8 @@ mod tests;
 use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
-use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};

@@ -79,9 +79,9 @@ use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::combine::{Bounds, COMPARE, DECIDED, EFFORT, MISS, combine};
-use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::bit_vector::{self, BitVector, Field};
+use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;

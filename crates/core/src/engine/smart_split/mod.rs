@@ -62,10 +62,10 @@ mod plan;
 mod tests;
 
 use crate::classifier::{LookupTrace, Metric};
-use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::hyper_cuts::HyperCuts;
 use crate::engine::hyper_split::HyperSplit;
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{MOST_RULES, Outline, indices};
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};

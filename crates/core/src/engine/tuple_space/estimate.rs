@@ -169,7 +169,10 @@ impl SpaceEstimate<'_> {
             Placing::ByMask => (BY_MASK, 0.0),
             Placing::ByTrial { moves } => (BY_TRIAL, moves),
         };
-        let (tables, more) = (tables.len() as f64, (schema.key_words() as f64 - 2.0).max(0.0));
+        let (tables, more) = (
+            tables.len() as f64,
+            (schema.key_words() as f64 - 2.0).max(0.0),
+        );
         let place = changes.place + changes.place_word * more + changes.place_table * tables;
         let update = changes.update + changes.update_word * more + changes.update_table * tables;
         Costs {

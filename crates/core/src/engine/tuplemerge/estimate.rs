@@ -79,9 +79,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let (tables, splits) = at_width!(shape.schema(), tables(&settings, &selection, shape));
     let moves = match settings.variant {
         Variant::Offline => SELECT,
-        Variant::Online | Variant::Vpp => {
-            MOVE * f64::from(splits) / tables.len().max(1) as f64
-        }
+        Variant::Online | Variant::Vpp => MOVE * f64::from(splits) / tables.len().max(1) as f64,
     };
     let space = SpaceEstimate {
         shape,
