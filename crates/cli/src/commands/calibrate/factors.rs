@@ -30,10 +30,10 @@ impl Plan {
     pub(super) fn full(seed: u64) -> Plan {
         Plan {
             profiles: &["acl2", "fw3", "ipc1"],
-            sizes: &[300, 3000, 12_000],
-            headers: 20_000,
+            sizes: &[300, 2000, 10_000],
+            headers: 8000,
             repeats: 3,
-            changes: 2000,
+            changes: 500,
             seed,
         }
     }
