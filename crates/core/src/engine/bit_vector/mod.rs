@@ -70,7 +70,7 @@ use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-use crate::engine::observe::{FREE, Met, Prices};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
@@ -114,11 +114,29 @@ pub(super) const ENGINE: Engine = Engine {
 
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let costs = memory_and_building(spec, shape)?;
-    let (met, bytes) = (Met::of(spec, shape, FREE)?, costs.bytes);
+    let (met, bytes) = (met(spec, shape)?, costs.bytes);
     Ok(Costs {
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),
         ..costs
+    })
+}
+
+/// What lookups meet: each field once, and blocks until one has a rule. Of these
+/// there are as many more as there are more rules, the first one left out.
+#[allow(clippy::cast_precision_loss)] // an estimate
+pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
+    let found = Met::of(spec, shape, [0.0, 0.0])?;
+    let searched = shape.fields().iter();
+    let fields = searched
+        .filter(|field| field.prefixes + field.ranges > 0)
+        .count() as f64;
+    let beyond = (found.probes - fields - 1.0).max(0.0);
+    let sampled = shape.sample().len().clamp(1, shape.rules().max(1));
+    let times = shape.rules() as f64 / sampled as f64;
+    Ok(Met {
+        probes: found.probes + beyond * (times - 1.0).max(0.0),
+        ..found
     })
 }
 
@@ -170,11 +188,12 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 pub(super) const BATCH: Prices = Prices {
-    lookup: 333.0,
-    probe: 62.0,
+    lookup: 26.0,
+    probe: 108.0,
     probe_word: 2.0,
     compare_word: 1.0,
-    lines: 0.3,
+    lines: 2.0,
+    probe_lines: 0.15,
     ..Prices::NONE
 };
 pub(super) const SINGLE: Prices = Prices {

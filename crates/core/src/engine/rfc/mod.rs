@@ -81,7 +81,7 @@ use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::combine::{Bounds, COMPARE, DECIDED, EFFORT, MISS, combine};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::bit_vector::{self, BitVector, Field};
-use crate::engine::observe::{FREE, Met, Prices};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
@@ -144,7 +144,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let fits = vectors.bytes.saturating_add(bytes) <= most_bytes(spec);
     if tables == 0 || !fits || spec.options().whole("effort") == 0 {
         let plain = EngineSpec::named("bit-vector").expect("a registered engine");
-        let (met, bytes) = (Met::of(&plain, shape, FREE)?, vectors.bytes);
+        let (met, bytes) = (bit_vector::met(&plain, shape)?, vectors.bytes);
         return Ok(Costs {
             batch: bit_vector::BATCH.batch(&met, shape, bytes),
             single: bit_vector::SINGLE.single(&met, shape, bytes),
