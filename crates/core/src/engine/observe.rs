@@ -171,7 +171,7 @@ pub(super) fn corners(rules: &RuleSet, count: usize) -> KeyVec {
     let mut state = 0;
     let mut order = 0;
     for _ in 0..count {
-        let at = u128::from(splitmix(&mut order)) * rules.len() as u128 >> 64;
+        let at = (u128::from(splitmix(&mut order)) * rules.len() as u128) >> 64;
         let rule = rules.rule(usize::try_from(at).expect("the index of a rule"));
         let corner = corner(&rule, &mut state);
         keys.push(&corner).expect("a value for each field");

@@ -65,11 +65,11 @@ impl Candidate {
         costs: Costs,
         load: &Load,
         machine: &Machine,
-    ) -> Result<Candidate, Excluded> {
+    ) -> Result<Candidate, Box<Excluded>> {
         let estimate = spec.priced(&costs, machine);
         let Some(update_ns) = load.update_ns(&estimate) else {
             let reason = crate::engine::takes_no_updates(spec.engine().name);
-            return Err(Excluded { spec, reason });
+            return Err(Box::new(Excluded { spec, reason }));
         };
         let lookup_ns = load.lookup_ns(&estimate);
         Ok(Candidate {
@@ -124,14 +124,14 @@ impl Ranking {
             let costs = spec.costs(shape, limits);
             let candidate = match costs {
                 Ok(costs) => Candidate::new(spec.clone(), costs, load, machine),
-                Err(reason) => Err(Excluded {
+                Err(reason) => Err(Box::new(Excluded {
                     spec: spec.clone(),
                     reason,
-                }),
+                })),
             };
             match candidate {
                 Ok(candidate) => ranking.candidates.push(candidate),
-                Err(excluded) => ranking.excluded.push(excluded),
+                Err(excluded) => ranking.excluded.push(*excluded),
             }
         }
         ranking.sort();

@@ -81,7 +81,8 @@ fn rules(count: u32) -> RuleSet {
     let mut rules = RuleSet::new(&schema);
     let mut state = 7;
     for id in 0..count {
-        let [source, destination] = [(); 2].map(|()| splitmix(&mut state) as u32);
+        let [source, destination] =
+            [(); 2].map(|()| u32::try_from(splitmix(&mut state) >> 32).unwrap());
         let rule = Rule::builder(&schema)
             .id(id)
             .priority(id % 17)
