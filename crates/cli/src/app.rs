@@ -9,8 +9,8 @@ use classyard::engine::Engine;
 
 use crate::command_line;
 use crate::commands::{
-    bench, check, classify, completions, convert, engines, explain, formats, generate, inspect,
-    plot, profiles, reproduce,
+    advise, bench, calibrate, check, classify, completions, convert, engines, explain, formats,
+    generate, inspect, plot, profiles, reproduce,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::output;
@@ -61,6 +61,8 @@ enum Command {
     Generate(Box<generate::Args>),
     Convert(convert::Args),
     Inspect(inspect::Args),
+    Advise(advise::Args),
+    Calibrate(calibrate::Args),
     Engines(engines::Args),
     Profiles(profiles::Args),
     Formats(formats::Args),
@@ -78,6 +80,8 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
         Command::Generate(args) => generate::run(args, reporter),
         Command::Convert(args) => convert::run(args, reporter),
         Command::Inspect(args) => inspect::run(args, reporter),
+        Command::Advise(args) => advise::run(args, reporter),
+        Command::Calibrate(args) => calibrate::run(args, reporter),
         Command::Profiles(args) => profiles::run(args),
         Command::Formats(args) => formats::run(args),
         Command::Engines(args) => engines::run(args),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use classyard::{BuildError, EngineSpec, Estimate, Limits, Policy, Shape};
+use classyard::{BuildError, EngineSpec, Estimate, Limits, Machine, Policy, Shape};
 use serde::Serialize;
 
 /// The shapes of a policy's parts.
@@ -17,6 +17,8 @@ pub(crate) struct EstimateRow {
     pub(crate) build_seconds: f64,
     /// Nanoseconds a header in batches; the mean over parts by their rules.
     pub(crate) lookup_ns: f64,
+    /// Nanoseconds a header that is looked up alone, likewise.
+    pub(crate) single_ns: f64,
     /// Nanoseconds a rule change, likewise; absent for static engines.
     pub(crate) update_ns: Option<f64>,
 }
@@ -41,14 +43,19 @@ impl Shapes {
         Shapes(halves.collect())
     }
 
-    /// What an engine would cost.
+    /// What an engine would cost on a machine.
     ///
     /// # Errors
     /// The [`BuildError`] of the first part that it would refuse.
     #[allow(clippy::cast_precision_loss)] // means
-    pub(crate) fn estimate(&self, spec: &EngineSpec) -> Result<EstimateRow, BuildError> {
+    pub(crate) fn estimate(
+        &self,
+        spec: &EngineSpec,
+        machine: &Machine,
+    ) -> Result<EstimateRow, BuildError> {
         let parts = self.0.iter();
-        let parts = parts.map(|shape| spec.estimate(shape, &Limits::default()));
+        let limits = Limits::default();
+        let parts = parts.map(|shape| spec.estimate_on(shape, &limits, machine));
         let parts: Vec<Estimate> = parts.collect::<Result<_, _>>()?;
         // A part without rules counts if no other has any.
         let weights = self.0.iter().map(|shape| shape.rules() as f64 + 1e-9);
@@ -71,6 +78,7 @@ impl Shapes {
                 .sum::<Duration>()
                 .as_secs_f64(),
             lookup_ns: mean(|part| part.lookup_ns),
+            single_ns: mean(|part| part.single_ns),
             update_ns: dynamic.then_some(update_ns),
         })
     }

@@ -10,6 +10,7 @@ mod embedded;
 mod estimates;
 mod failure;
 mod input;
+mod machine;
 mod output;
 mod registry;
 mod reporter;

@@ -56,6 +56,7 @@ pub(crate) struct Entry<'a> {
     candidate: Box<dyn Candidate + 'a>,
     batch: Vec<f64>,
     single: Vec<f64>,
+    trial: Option<[f64; 2]>,
     winners: Vec<Winner>,
     failed: Option<String>,
 }
@@ -64,6 +65,8 @@ pub(crate) struct Entry<'a> {
 pub(crate) struct Shown {
     pub(crate) batch: Spread,
     pub(crate) single: Spread,
+    /// Rates of the turn before, in batches and single.
+    pub(crate) trial: Option<[f64; 2]>,
     pub(crate) wrong: usize,
 }
 
@@ -74,6 +77,7 @@ impl<'a> Entry<'a> {
             candidate: Box::new(candidate),
             batch: Vec::new(),
             single: Vec::new(),
+            trial: None,
             winners: Vec::new(),
             failed: None,
         }
@@ -84,6 +88,20 @@ impl<'a> Entry<'a> {
         if self.failed.is_none() {
             self.failed = turn(self).err();
         }
+    }
+
+    /// Takes a turn that is not among those that count.
+    pub(crate) fn try_out(&mut self) {
+        self.attempt(|entry| {
+            // The first lookups warm caches.
+            entry.candidate.batch_rate()?;
+            let rates = [
+                entry.candidate.batch_rate()?,
+                entry.candidate.single_rate()?,
+            ];
+            entry.trial = Some(rates);
+            Ok(())
+        });
     }
 
     /// Takes one turn of timing.
@@ -123,6 +141,7 @@ pub(crate) fn judge(
             Ok(Shown {
                 batch: Spread::of(&entry.batch).expect("at least one repeat"),
                 single: Spread::of(&entry.single).expect("at least one repeat"),
+                trial: entry.trial,
                 wrong: wrong + entry.candidate.contradictions(&entry.winners),
             })
         })

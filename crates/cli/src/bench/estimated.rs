@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use classyard::{BuildError, EngineSpec};
+use classyard::{BuildError, EngineSpec, Machine};
 
 use super::report::{Measurement, geometric_mean};
 use crate::estimates::{EstimateRow, Shapes};
@@ -12,18 +12,23 @@ use crate::estimates::{EstimateRow, Shapes};
 ///
 /// # Errors
 /// The [`BuildError`] with which building would refuse.
-pub(super) fn estimate(shapes: &Shapes, engine: &EngineSpec) -> Result<EstimateRow, BuildError> {
-    Ok(EstimateRow {
-        update_ns: shapes.halves().estimate(engine)?.update_ns,
-        ..shapes.estimate(engine)?
-    })
+pub(super) fn estimate(
+    shapes: &Shapes,
+    engine: &EngineSpec,
+    machine: &Machine,
+) -> Result<EstimateRow, BuildError> {
+    let mut estimate = shapes.estimate(engine, machine)?;
+    if engine.is_dynamic() {
+        estimate.update_ns = shapes.halves().estimate(engine, machine)?.update_ns;
+    }
+    Ok(estimate)
 }
 
 /// A figure as estimated over the same as measured, where both are known.
 type Ratio = fn(&Measurement, &EstimateRow) -> Option<f64>;
 
 #[allow(clippy::cast_precision_loss)] // ratios
-const RATIOS: [(&str, Ratio); 4] = [
+const RATIOS: [(&str, Ratio); 5] = [
     ("bytes", |measured, estimate| {
         Some(estimate.bytes as f64 / measured.bytes? as f64)
     }),
@@ -33,6 +38,10 @@ const RATIOS: [(&str, Ratio); 4] = [
     ("lookup", |measured, estimate| {
         let rate = measured.batch_headers_per_second.median;
         Some(estimate.lookup_ns * 1e-9 * rate)
+    }),
+    ("single", |measured, estimate| {
+        let rate = measured.single_headers_per_second.median;
+        Some(estimate.single_ns * 1e-9 * rate)
     }),
     ("update", |measured, estimate| {
         let rate = measured.updates_per_second?.median;

@@ -8,9 +8,10 @@
 
 use std::time::Duration;
 
-use classyard::{BuildError, EngineSpec, Policy, PolicyTrace, Progress, Scratch, Winner};
+use classyard::{BuildError, EngineSpec, Machine, Policy, PolicyTrace, Progress, Scratch, Winner};
 
 mod candidate;
+mod choices;
 mod estimated;
 mod generated;
 pub(crate) mod hostile;
@@ -25,6 +26,7 @@ mod updates;
 mod verify;
 mod versus;
 
+pub(crate) use choices::{ChoiceRow, choices, write_choices};
 pub(crate) use generated::{generated_policy, generated_trace, size_name};
 pub(crate) use measure::{Spread, batch_rate, single_rate, thread_cpu_time, timed};
 pub(crate) use mixed::{CpuPair, CpuPinning, MixedPlan, MixedRow, Rate, measure_mixed, stay_on};
@@ -32,7 +34,7 @@ pub(crate) use mixed::{write_csv as write_mixed_csv, write_table as write_mixed_
 pub(crate) use peer::PeerSpec;
 pub(crate) use reoptimise::{ReoptimisePlan, ReoptimiseResults, measure as measure_reoptimising};
 pub(crate) use report::{Measurement, Row, geometric_mean, write_csv, write_table};
-pub(crate) use run::{Finished, Run};
+pub(crate) use run::{Finished, Run, processor};
 
 pub(crate) use updates::{Protocol, carry_out, inserted, subset};
 pub(crate) use verify::{SCANNED_RULES, answers, wrong_answers};
@@ -63,6 +65,8 @@ pub(crate) struct Field {
     pub(crate) engines: Vec<EngineSpec>,
     /// What building one of them may take.
     pub(crate) limits: BuildLimits,
+    /// What estimates are of.
+    pub(crate) machine: Machine,
     /// Other people's, found already.
     pub(crate) peers: Vec<PeerSpec>,
     /// The longest that a peer may take for building or a pass.
@@ -80,6 +84,8 @@ pub(crate) struct Plan {
     pub(crate) changes: usize,
     /// Seed of the update list.
     pub(crate) seed: u64,
+    /// Whether lookups have one turn more, which [`choices`] takes as a trial.
+    pub(crate) trial: bool,
 }
 
 /// Insertions and deletions in [TM19] §IV.A.
@@ -143,6 +149,9 @@ pub(crate) fn measure_subject(
         origins.push(origin);
     }
     let steps = plan.repeats + plan.update_repeats + 1;
+    if plan.trial {
+        entries.iter_mut().for_each(Entry::try_out);
+    }
     for repeat in 0..plan.repeats {
         classyard::classifier::report(progress, "timing lookups", repeat, steps)?;
         entries.iter_mut().for_each(Entry::turn);
@@ -166,7 +175,7 @@ pub(crate) fn measure_subject(
         row.bytes = Some(stats.iter().map(classyard::Stats::bytes).sum());
         row.index_bytes = Some(stats.iter().map(|stats| stats.index_bytes).sum());
         row.tables = Some(stats.iter().map(|stats| stats.tables).sum());
-        row.estimate = Some(estimated::estimate(&shapes, engine)?);
+        row.estimate = Some(estimated::estimate(&shapes, engine, &field.machine)?);
         row.updates_per_second = Spread::of(&updated.alone);
         row.updates_with_lookups_per_second = Spread::of(&updated.mixed);
         if let Some(each) = &updated.each {

@@ -48,6 +48,9 @@ pub(crate) struct Measurement {
     pub(crate) update_wall_seconds: Option<Quantiles>,
     /// What was estimated before building; absent for peers.
     pub(crate) estimate: Option<EstimateRow>,
+    /// Rates of a turn that is not among those above, in batches and single.
+    #[serde(skip)]
+    pub(crate) trial: Option<[f64; 2]>,
     /// Headers with a wrong answer, before and after updates.
     pub(crate) wrong: usize,
     /// Whose it is, if not ours.
@@ -80,6 +83,7 @@ impl Measurement {
             update_seconds: None,
             update_wall_seconds: None,
             estimate: None,
+            trial: shown.trial,
             wrong: shown.wrong,
             peer: None,
             size: subject.size.clone(),
@@ -184,8 +188,14 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
         heading.extend(Quantiles::NAMES.map(|which| format!("{time}_{which}")));
     }
     heading.extend(
-        ["bytes", "build_seconds", "lookup_ns", "update_ns"]
-            .map(|which| format!("estimated_{which}")),
+        [
+            "bytes",
+            "build_seconds",
+            "lookup_ns",
+            "single_ns",
+            "update_ns",
+        ]
+        .map(|which| format!("estimated_{which}")),
     );
     heading.extend(["wrong", "peer", "best_of_peer", "failed"].map(str::to_owned));
     row(out, &heading)?;
@@ -231,6 +241,7 @@ pub(crate) fn write_csv(results: &[Row], out: &mut csv::Writer<'_>) -> io::Resul
         cells.push(csv::optional(estimate.map(|e| &e.bytes)));
         cells.push(csv::optional(estimate.map(|e| &e.build_seconds)));
         cells.push(csv::optional(estimate.map(|e| &e.lookup_ns)));
+        cells.push(csv::optional(estimate.map(|e| &e.single_ns)));
         cells.push(csv::optional(estimate.and_then(|e| e.update_ns.as_ref())));
         cells.push(r.wrong.to_string());
         cells.push(csv::optional(r.peer.as_ref().map(|peer| &peer.name)));

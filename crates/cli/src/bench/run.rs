@@ -63,7 +63,7 @@ impl Run {
 }
 
 /// The processor's name, or its architecture where the system has no name.
-fn processor() -> String {
+pub(crate) fn processor() -> String {
     let information = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     named(&information).unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }

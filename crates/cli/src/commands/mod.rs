@@ -1,6 +1,8 @@
 //! The commands, one file or folder each.
 
+pub(crate) mod advise;
 pub(crate) mod bench;
+pub(crate) mod calibrate;
 pub(crate) mod check;
 pub(crate) mod classify;
 pub(crate) mod completions;

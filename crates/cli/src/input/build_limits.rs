@@ -88,6 +88,20 @@ impl BuildLimits {
         }
     }
 
+    /// Those of them that are no time.
+    pub(crate) fn limits(&self) -> Limits {
+        let most = |bytes: Option<u64>| {
+            bytes.map_or(usize::MAX, |bytes| {
+                usize::try_from(bytes).unwrap_or(usize::MAX)
+            })
+        };
+        Limits {
+            bytes: most(self.limit_engine_bytes),
+            peak_bytes: most(self.limit_peak_bytes),
+            ..Limits::default()
+        }
+    }
+
     /// Builds within the limits.
     ///
     /// # Errors
@@ -97,16 +111,7 @@ impl BuildLimits {
         progress: &mut dyn Progress,
         build: impl FnOnce(&Limits, &mut dyn Progress) -> Result<T, BuildError>,
     ) -> Result<T, Refused> {
-        let most = |bytes: Option<u64>| {
-            bytes.map_or(usize::MAX, |bytes| {
-                usize::try_from(bytes).unwrap_or(usize::MAX)
-            })
-        };
-        let limits = Limits {
-            bytes: most(self.limit_engine_bytes),
-            peak_bytes: most(self.limit_peak_bytes),
-            ..Limits::default()
-        };
+        let limits = self.limits();
         let mut deadline = Deadline {
             progress,
             until: self.limit_build_time.map(|limit| Instant::now() + limit),

@@ -18,6 +18,7 @@ pub(crate) mod files;
 pub(crate) mod header_text;
 pub(crate) mod headers;
 pub(crate) mod limits;
+pub(crate) mod load;
 pub(crate) mod rules;
 
 /// Whether a path stands for standard input or output.

@@ -2,9 +2,11 @@
 
 #![allow(clippy::print_stderr)] // skipped tests say so
 
+mod advise;
 mod bad_input;
 mod bench;
 mod bench_reports;
+mod calibrate;
 mod check;
 mod classify;
 mod convert;

@@ -41,9 +41,11 @@ use hashbrown::hash_map::Entry;
 
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
+use crate::engine::observe::{FREE, Met, Prices};
 use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::memory::{bytes_of, map_bytes};
 use crate::packed::PackedRule;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
@@ -69,34 +71,47 @@ pub(super) const ENGINE: Engine = Engine {
 const SORTING: &str = "sorting rules";
 const COPYING: &str = "copying rules";
 
-/// Arrays of exactly the rules, and a map. A lookup compares half of the rules
-/// in the mean; an update moves half of them.
+/// Arrays of exactly the rules, and a map. An update moves half of the rules.
 #[allow(clippy::cast_precision_loss)] // estimates
-fn estimate(_: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
     let count = rules as f64;
-    let compare = COMPARE_NS + COMPARE_WORD_NS * schema.rule_words() as f64;
-    Ok(Estimate {
-        bytes: rules * row + map_bytes::<RuleId, Known>(rules),
-        build: nanoseconds(count * (BUILD_NS + BUILD_BYTE_NS * row as f64)),
-        lookup_ns: LOOKUP_NS + count * 0.5 * compare,
-        update_ns: Some(UPDATE_NS + count * 0.5 * MOVE_BYTE_NS * row as f64),
+    let bytes = rules * row + map_bytes::<RuleId, Known>(rules);
+    let met = Met::of(spec, shape, FREE)?;
+    let moved = count * 0.5 * row as f64 / 64.0;
+    Ok(Costs {
+        bytes,
+        build: Work::of(count * (BUILD + BUILD_BYTE * row as f64)),
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        update: Some(Work::of(UPDATE).reading_ahead(MOVED * moved, bytes)),
     })
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
-/// Comparing a rule, and for each of its words.
-const COMPARE_NS: f64 = 1.0;
-const COMPARE_WORD_NS: f64 = 0.1;
-/// A lookup besides.
-const LOOKUP_NS: f64 = 5.0;
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 211.0,
+    compare: 22.0,
+    compare_word: 2.7,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 52.0,
+    compare: 22.0,
+    compare_word: 2.7,
+    mispredictions: 1.00,
+    ..Prices::NONE
+};
+
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// Sorting and copying a rule.
-const BUILD_NS: f64 = 22.0;
-const BUILD_BYTE_NS: f64 = 0.1;
-/// An update, and moving a byte of the array.
-const UPDATE_NS: f64 = 120.0;
-const MOVE_BYTE_NS: f64 = 0.009;
+const BUILD: f64 = 220.0;
+const BUILD_BYTE: f64 = 1.0;
+/// An update, and what moving a line of the array takes of reading one.
+const UPDATE: f64 = 900.0;
+const MOVED: f64 = 0.9;
 
 /// The engine at every key width.
 struct AnyWidth;

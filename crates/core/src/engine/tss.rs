@@ -37,13 +37,14 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, Placing, Renumbered, SpaceEstimate, TableEstimate, TableNumber,
     TupleEngine, TupleSpace,
 };
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape};
+use crate::estimate::{Costs, Shape, some_of};
 use crate::monitor::Monitor;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::{MapState, Seed};
@@ -70,7 +71,7 @@ pub(super) const ENGINE: Engine = Engine {
 
 /// The tables follow from the tuples; tuples that differ in ports alone share
 /// one where ports are left out, and so do their rules' values.
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let schema = shape.schema();
     let ports = spec.options().choice("ports") == "on";
     let mut tables: HashMap<Box<[u64]>, TableEstimate, MapState> = HashMap::default();
@@ -85,13 +86,55 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
             .and_modify(|other| other.add(&table))
             .or_insert(table);
     }
+    // Lookups probe the more tables the more masks there are.
+    let mut met = Met::of(spec, shape, [0.0, 0.0])?;
+    met.probes *= tuples_beyond_sample(shape);
     let space = SpaceEstimate {
         shape,
         form: Form::Private,
         placing: Placing::ByMask,
+        met,
+        prices: [BATCH, SINGLE],
     };
     Ok(space.estimate(tables.into_values()))
 }
+
+/// How many times as many masks the rules have as those of them that are the
+/// sample.
+#[allow(clippy::cast_precision_loss)] // an estimate
+fn tuples_beyond_sample(shape: &Shape) -> f64 {
+    let sample = some_of(shape.sample(), shape.rules());
+    if sample.len() >= shape.rules() {
+        return 1.0;
+    }
+    let mut masks: HashMap<&[u64], (), MapState> = HashMap::default();
+    for rule in sample.iter() {
+        masks.insert(rule.mask(), ());
+    }
+    (shape.tuples().len() as f64 / masks.len().max(1) as f64).max(1.0)
+}
+
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 535.0,
+    probe: 75.0,
+    probe_word: 5.0,
+    compare: 17.0,
+    compare_word: 3.0,
+    probe_lines: 1.50,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 587.0,
+    probe: 88.0,
+    probe_word: 5.0,
+    compare: 17.0,
+    compare_word: 3.0,
+    mispredictions: 1.00,
+    probe_lines: 1.50,
+    ..Prices::NONE
+};
 
 /// The engine at every key width.
 struct AnyWidth;

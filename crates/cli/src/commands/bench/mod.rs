@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::bench::hostile::Kind as HostileTraffic;
 use crate::bench::{
-    self, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Run, Subject, generated_policy,
+    self, ChoiceRow, Field, PAPER_CHANGES, PeerSpec, Plan, Row, Run, Subject, generated_policy,
     generated_trace,
 };
 use crate::failure::Failure;
@@ -22,6 +22,7 @@ use crate::input::headers::choice_of;
 use crate::input::limits::HeaderLimit;
 use crate::input::rules::RulesArgs;
 use crate::input::{Engines, count, read_text, source_name};
+use crate::machine::MachineArgs;
 use crate::output::style::counted;
 use crate::output::{Report, csv};
 use crate::reporter::Reporter;
@@ -55,6 +56,8 @@ Examples:
       rules, traffic and updates that are hard for engines
   classyard bench --profiles all --sizes 1k,64k --format ndjson -o bench.ndjson
       each row as soon as it is measured
+  classyard bench --auto --profiles all --sizes 1k,10k -e all
+      which engine is the fastest for a load, and which one is taken
   classyard bench --reoptimise --profiles acl1,fw1 --sizes 64k -e forest
       growth to a hundred times the size, and what re-optimisation makes of it
 
@@ -81,6 +84,9 @@ With --reoptimise: one object for each engine and rule set with set, engine, rul
 counted_first, counted_grown, counted_adopted, grown_ns, adopting_ns, adopted_ns, rebuilt_ns, learn_seconds, look_seconds,
 adopt_seconds, rebuild_seconds, growing and adopting ({count, mean_ns, p999_ns, max_ns}),
 adopting_bytes, adopted_bytes and wrong; engines that do not learn are left out.
+
+With --auto: one object for each set and load with set, rules, load, predicted, predicted_share,
+tried, tried_share, best, best_ns and engines; shares are of the rate of the best engine.
 
 JSON with --hostile: lookups and updates, each a list of objects for engines and sets; ratios
 divide by the geometric mean of the friendly sets of that size.")]
@@ -175,6 +181,17 @@ pub(crate) struct Args {
     )]
     reoptimise: bool,
 
+    /// Report which engine `auto` takes under some loads, beside the fastest one
+    ///
+    /// All engines of -e are measured, updates as well. `auto` is told what engines
+    /// are estimated to cost; or that, and one more turn of the first four.
+    #[arg(
+        long,
+        conflicts_with_all = ["peers", "hostile", "mixed", "reoptimise"],
+        help_heading = "Automatic choice"
+    )]
+    auto: bool,
+
     /// Headers to draw from the rules (default 1M, 20k with --hostile, 100k
     /// with --reoptimise)
     #[arg(long, value_parser = count, value_name = "COUNT")]
@@ -241,6 +258,9 @@ pub(crate) struct Args {
     build_limits: BuildLimits,
 
     #[command(flatten)]
+    machine: MachineArgs,
+
+    #[command(flatten)]
     mixed: MixedArgs,
 
     #[command(flatten)]
@@ -297,6 +317,51 @@ impl BenchReport for Results {
     }
 }
 
+/// Choices of `auto`.
+#[derive(Serialize)]
+#[serde(transparent)]
+struct Choices(Vec<ChoiceRow>);
+
+impl Report for Choices {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        bench::write_choices(&self.0, out)
+    }
+
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[
+            &"set",
+            &"rules",
+            &"load",
+            &"predicted",
+            &"predicted_share",
+            &"tried",
+            &"tried_share",
+            &"best",
+            &"best_ns",
+        ])?;
+        for row in &self.0 {
+            out.row(&[
+                &row.set,
+                &row.rules,
+                &row.load,
+                &row.predicted,
+                &row.predicted_share,
+                &row.tried,
+                &row.tried_share,
+                &row.best,
+                &row.best_ns,
+            ])?;
+        }
+        Ok(())
+    }
+}
+
+impl BenchReport for Choices {
+    fn json(&self, run: &Run, out: &mut dyn Write) -> io::Result<()> {
+        write_rows(&self.0, run, out)
+    }
+}
+
 /// Headers of a measurement.
 const HEADERS: usize = 1_000_000;
 
@@ -317,16 +382,18 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     }
     let plan = Plan {
         repeats: args.repeats(),
-        update_repeats: match args.updates {
+        update_repeats: match args.updates || args.auto {
             true => args.repeats().min(3),
             false => 0,
         },
         changes: args.changes(),
         seed: args.seed,
+        trial: args.auto,
     };
     let field = Field {
         engines: args.engines(),
         limits: args.build_limits,
+        machine: args.machine.load(reporter)?.machine,
         peers: args
             .peers
             .iter()
@@ -335,14 +402,21 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         peer_limit: Duration::from_secs(args.peer_limit),
     };
     let mut sink = args.output.begin(args.seed, reporter)?;
-    let mut results = Vec::new();
+    let (mut results, mut choices) = (Vec::new(), Vec::new());
     for subject in subjects(args, reporter)? {
         let subject = subject.load(args, args.headers(), reporter)?;
         let mut progress = reporter.progress();
         let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)?;
         drop(progress);
-        for row in &measured {
-            sink.row(row)?;
+        if args.auto {
+            for row in bench::choices(&measured) {
+                sink.row(&row)?;
+                choices.push(row);
+            }
+        } else {
+            for row in &measured {
+                sink.row(row)?;
+            }
         }
         results.extend(measured);
     }
@@ -350,7 +424,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .iter()
         .filter_map(Row::measured)
         .any(|row| row.wrong > 0);
-    sink.end(&Results(results))?;
+    match args.auto {
+        true => sink.end(&Choices(choices))?,
+        false => sink.end(&Results(results))?,
+    }
     if wrong {
         return Err(Failure::Different);
     }

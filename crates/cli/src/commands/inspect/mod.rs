@@ -12,6 +12,7 @@ use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
+use crate::machine::MachineArgs;
 use crate::output::OutputArgs;
 use crate::registry;
 use crate::reporter::Reporter;
@@ -80,6 +81,9 @@ pub(crate) struct Args {
     limits: BuildLimits,
 
     #[command(flatten)]
+    machine: MachineArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -116,6 +120,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             .output
             .report(&against::AgainstReport::new(comparisons));
     }
+    let machine = args.machine.load(reporter)?;
     let policy = &rules.policy;
     let mut progress = reporter.progress();
     let mut parts = Vec::new();
@@ -128,7 +133,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     }
     let mut report = InspectReport::new(&rules, parts, &shadows);
     report.estimates = registry::all()
-        .map(|spec| EngineEstimate::new(&spec, &shapes))
+        .map(|spec| EngineEstimate::new(&spec, &shapes, &machine.machine))
         .collect();
     if !args.no_engines {
         report.engines = tables(args, policy, reporter);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use classyard::{Classifier, EngineSpec, Metric, MetricValue, Progress, RuleSet, Shape};
+use classyard::{Classifier, EngineSpec, Machine, Metric, MetricValue, Progress, RuleSet, Shape};
 use classyard_workload::generate::compare::Summary;
 use serde::Serialize;
 
@@ -141,8 +141,8 @@ pub(super) struct EngineEstimate {
 
 impl EngineEstimate {
     /// An engine's estimate.
-    pub(super) fn new(spec: &EngineSpec, shapes: &Shapes) -> EngineEstimate {
-        let answer = shapes.estimate(spec);
+    pub(super) fn new(spec: &EngineSpec, shapes: &Shapes, machine: &Machine) -> EngineEstimate {
+        let answer = shapes.estimate(spec, machine);
         EngineEstimate {
             engine: spec.to_string(),
             estimate: answer.as_ref().ok().copied(),
@@ -369,6 +369,7 @@ impl Report for InspectReport {
             let seconds = &estimate.build_seconds;
             out.row(&[&"all", &"estimated_build_seconds", name, seconds])?;
             out.row(&[&"all", &"estimated_lookup_ns", name, &estimate.lookup_ns])?;
+            out.row(&[&"all", &"estimated_single_ns", name, &estimate.single_ns])?;
             if let Some(ns) = &estimate.update_ns {
                 out.row(&[&"all", &"estimated_update_ns", name, ns])?;
             }

@@ -8,6 +8,7 @@ use crate::input::files::only_one_from_stdin;
 use crate::output::join;
 use crate::reporter::Reporter;
 
+mod estimates;
 mod figures;
 mod read;
 
@@ -26,6 +27,7 @@ use read::{Kind, Results};
 Examples:
   classyard bench --sizes 1k,10k,100k -e forest,tuplemerge --updates --format json > bench.json
   classyard plot bench.json --out bench.svg
+  classyard plot bench.json --estimates --out estimates.svg
   classyard plot lookups.json.gz updates.csv mixed.json --only forest,tuplemerge,rte_acl")]
 pub(crate) struct Args {
     /// Results of bench; - is standard input
@@ -35,6 +37,11 @@ pub(crate) struct Args {
     /// The picture to write
     #[arg(short, long, default_value = "bench.svg", value_name = "FILE")]
     out: PathBuf,
+
+    /// Draw what was estimated against what was measured instead: batches, single
+    /// lookups and updates, a mark for each engine and set
+    #[arg(long)]
+    estimates: bool,
 
     /// Draw only these engines, with their options, and peers
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -73,15 +80,21 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         results.rows.retain(|row| args.only.contains(&row.engine));
     }
     let mut page = Vec::new();
-    if results.rows.iter().any(|row| row.kind == Kind::Alone) {
+    if args.estimates {
+        page.extend(estimates::figures(&results));
+    } else if results.rows.iter().any(|row| row.kind == Kind::Alone) {
         page.push(figures::lookups_against_rules(&results));
         page.extend(figures::lookups_against_updates(&results));
     }
-    if results.rows.iter().any(|row| row.kind == Kind::Mixed) {
+    if !args.estimates && results.rows.iter().any(|row| row.kind == Kind::Mixed) {
         page.extend(figures::mixed_load(&results));
     }
     if page.is_empty() {
-        return Err(Failure::usage("there are no results to draw"));
+        let missing = match args.estimates {
+            true => "there are no estimates to draw: CSV and older files have none",
+            false => "there are no results to draw",
+        };
+        return Err(Failure::usage(missing));
     }
     draw_page(&args.out, &page).map_err(|error| Failure::file(&args.out, error))?;
     reporter.note(&format!("wrote {}", args.out.display()));

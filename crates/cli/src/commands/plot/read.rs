@@ -35,6 +35,19 @@ pub(super) struct Row {
     target: Option<String>,
     /// The 99.9% quantile of the batches of the mixed load, in seconds.
     pub(super) batch_p999: Option<f64>,
+    /// What was estimated beside what was measured, where both are known.
+    pub(super) times: Times,
+}
+
+/// Nanoseconds: estimated, and measured.
+pub(super) type Pair = Option<(f64, f64)>;
+
+/// What operations were estimated to take, and took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Times {
+    pub(super) batch: Pair,
+    pub(super) single: Pair,
+    pub(super) update: Pair,
 }
 
 impl Row {
@@ -126,6 +139,7 @@ impl Results {
             updates: record.updates.filter(|&rate| rate > 0.0),
             target: record.target,
             batch_p999: record.batch_p999,
+            times: record.times,
         };
         let same = |other: &Row| {
             other.kind == row.kind
@@ -200,6 +214,7 @@ struct Record {
     updates: Option<f64>,
     target: Option<String>,
     batch_p999: Option<f64>,
+    times: Times,
     wrong: Option<usize>,
     peer: Option<String>,
     failed: bool,
@@ -211,6 +226,8 @@ struct Json {
     engine: String,
     rules: usize,
     batch_headers_per_second: Option<Median>,
+    single_headers_per_second: Option<Median>,
+    estimate: Option<Estimate>,
     lookups_per_second: Option<Median>,
     updates_per_second: Option<Median>,
     target: Option<String>,
@@ -226,6 +243,13 @@ struct Median {
 }
 
 #[derive(Deserialize)]
+struct Estimate {
+    lookup_ns: Option<f64>,
+    single_ns: Option<f64>,
+    update_ns: Option<f64>,
+}
+
+#[derive(Deserialize)]
 struct P999 {
     p999: f64,
 }
@@ -238,7 +262,18 @@ struct Peer {
 impl From<Json> for Record {
     fn from(row: Json) -> Record {
         let median = |rate: Option<Median>| rate.map(|rate| rate.median);
+        let beside = |estimated: Option<f64>, rate: &Option<Median>| {
+            let rate = rate.as_ref()?.median;
+            let (estimated, measured) = (estimated?, 1e9 / rate);
+            (estimated > 0.0 && rate > 0.0).then_some((estimated, measured))
+        };
+        let times = row.estimate.map_or(Times::default(), |estimate| Times {
+            batch: beside(estimate.lookup_ns, &row.batch_headers_per_second),
+            single: beside(estimate.single_ns, &row.single_headers_per_second),
+            update: beside(estimate.update_ns, &row.updates_per_second),
+        });
         Record {
+            times,
             set: row.set,
             engine: row.engine,
             rules: row.rules,
@@ -280,6 +315,7 @@ impl From<Csv> for Record {
             updates: row.updates_median,
             target: row.target,
             batch_p999: row.batch_seconds_p999,
+            times: Times::default(),
             wrong: row.wrong,
             peer: row.peer,
             failed: row.failed.is_some(),
@@ -310,6 +346,7 @@ mod tests {
             updates: None,
             target: None,
             batch_p999: None,
+            times: Times::default(),
             wrong: Some(0),
             peer: peer.map(str::to_owned),
             failed: false,

@@ -70,11 +70,13 @@ use std::sync::Arc;
 
 use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::rule::{RuleId, Winner};
 use crate::schema::{MAX_FIELDS, prefix_mask};
@@ -110,16 +112,43 @@ pub(super) const ENGINE: Engine = Engine {
     estimate,
 };
 
-/// A row for each prefix of a field and two for each range, and one for all
-/// other values. Half of the words are joined in the mean before a rule is
-/// found.
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+    let costs = memory_and_building(spec, shape)?;
+    let (met, bytes) = (met(spec, shape)?, costs.bytes);
+    Ok(Costs {
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        ..costs
+    })
+}
+
+/// What lookups meet: each field once, and blocks until one has a rule. Of these
+/// there are as many more as there are more rules, the first one left out.
 #[allow(clippy::cast_precision_loss)] // an estimate
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
+    let found = Met::of(spec, shape, [0.0, 0.0])?;
+    let searched = shape.fields().iter();
+    let fields = searched
+        .filter(|field| field.prefixes + field.ranges > 0)
+        .count() as f64;
+    let beyond = (found.probes - fields - 1.0).max(0.0);
+    let sampled = shape.sample().len().clamp(1, shape.rules().max(1));
+    let times = shape.rules() as f64 / sampled as f64;
+    Ok(Met {
+        probes: found.probes + beyond * (times - 1.0).max(0.0),
+        ..found
+    })
+}
+
+/// A row for each prefix of a field and two for each range, and one for all
+/// other values.
+#[allow(clippy::cast_precision_loss)] // an estimate
+pub(super) fn memory_and_building(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row_bytes = bytes_of::<Block>(blocks_of(rules));
     let mut bytes = RankedRules::bytes_of(schema, rules);
     let mut vectors = 0_usize;
-    let (mut fields, mut intervals, mut search, mut copied) = (0.0_f64, 0.0, 0.0, 0.0);
+    let (mut fields, mut intervals, mut copied) = (0.0_f64, 0.0, 0.0);
     for (field, of_field) in schema.fields().iter().zip(shape.fields()) {
         let cuts = 2 * (of_field.prefixes + of_field.ranges);
         if cuts == 0 {
@@ -131,18 +160,15 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
         fields += 1.0;
         intervals += (cuts + 1) as f64;
         copied += (cuts + 1) as f64 * row_bytes as f64;
-        search += ((cuts + 1) as f64).log2();
     }
     check_vectors(spec, vectors)?;
     bytes = bytes.saturating_add(vectors);
     let fields = fields.max(1.0);
-    let lines = fields * (row_bytes as f64 / 64.0 / 2.0).max(1.0);
-    let line = LINE_NS + prefetched_line_ns(bytes) / NEXT_LINES;
-    Ok(Estimate {
+    let sorting = rules as f64 * fields * RULE + intervals * INTERVAL;
+    Ok(Costs {
         bytes,
-        build: nanoseconds(rules as f64 * fields * RULE_NS + intervals * 20.0 + copied * BYTE_NS),
-        lookup_ns: LOOKUP_NS + search * SEARCH_NS + lines * line,
-        update_ns: None,
+        build: Work::of(sorting + copied * BYTE),
+        ..Costs::default()
     })
 }
 
@@ -159,18 +185,35 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
-/// A lookup besides what follows.
-const LOOKUP_NS: f64 = 10.0;
-/// Halving the intervals of a field, headers in groups.
-const SEARCH_NS: f64 = 1.0;
-/// Joining a line of a row, beside reading it, which the processor does ahead.
-const LINE_NS: f64 = 0.7;
-const NEXT_LINES: f64 = 8.0;
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+pub(super) const BATCH: Prices = Prices {
+    lookup: 26.0,
+    probe: 108.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    lines: 2.0,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+pub(super) const SINGLE: Prices = Prices {
+    lookup: 416.0,
+    probe: 57.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 0.10,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// Sorting the ends of a rule in a field, twice.
-const RULE_NS: f64 = 150.0;
+const RULE: f64 = 1500.0;
+/// Making an interval.
+const INTERVAL: f64 = 200.0;
 /// Copying or comparing a byte of a row.
-const BYTE_NS: f64 = 0.08;
+const BYTE: f64 = 0.8;
 
 /// Blocks that count as one step of work while building.
 const STEP_BLOCKS: usize = 32;

@@ -12,11 +12,11 @@ use super::trees::Outline;
 use super::{Known, Settings, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::error::BuildError;
-use crate::estimate::{
-    Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, some_of, whole,
-};
+use crate::estimate::{Costs, Shape, some_of, whole};
 use crate::id_map::IdMap;
+use crate::machine::Work;
 use crate::monitor::unwatched;
 use crate::schema::Schema;
 
@@ -29,22 +29,41 @@ const SHARE: usize = 4;
 /// grows or shrinks.
 const MOST_POWER: f64 = 0.1;
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
-/// A lookup besides what follows.
-const LOOKUP_NS: f64 = 10.0;
-/// A tree.
-const TREE_NS: f64 = 12.0;
-/// A node on the way, beside reading it.
-const NODE_NS: f64 = 0.8;
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.1];
+
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    probe: 223.0,
+    probe_doubling: 17.0,
+    probe_word: 2.0,
+    compare: 31.0,
+    compare_word: 1.0,
+    lines: 1.00,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    probe: 188.0,
+    probe_doubling: 16.0,
+    probe_word: 2.0,
+    compare: 8.3,
+    compare_word: 1.0,
+    mispredictions: 0.01,
+    lines: 1.15,
+    ..Prices::NONE
+};
+
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// Copying a rule, and dividing each of its fields.
-const COPY_NS: f64 = 350.0;
-const FIELD_NS: f64 = 150.0;
+const COPY: f64 = 3500.0;
+const FIELD: f64 = 1500.0;
 /// Clipping a rule to a box, choosing fields included.
-const CLIP_NS: f64 = 20.0;
+const CLIP: f64 = 200.0;
 /// An update besides what follows.
-const UPDATE_NS: f64 = 300.0;
+const UPDATE: f64 = 3000.0;
 /// A place of the changed rule.
-const PLACE_NS: f64 = 150.0;
+const PLACE: f64 = 1500.0;
 
 /// What trees have for each rule.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +72,6 @@ struct PerRule {
     places: f64,
     rows: f64,
     clips: f64,
-    trees: f64,
 }
 
 impl PerRule {
@@ -72,7 +90,6 @@ impl PerRule {
             places: places as f64 / rules,
             rows: rows as f64 / rules,
             clips: outline.clips as f64 / rules,
-            trees: (outline.cuts.len() + 1) as f64,
         };
         (sample.len(), found)
     }
@@ -99,7 +116,6 @@ fn per_rule(settings: &Settings, shape: &Shape) -> PerRule {
         places: grown(small.places, large.places, most),
         rows: grown(small.rows, large.rows, 1.2 * most),
         clips: grown(small.clips, large.clips, f64::INFINITY),
-        trees: large.trees,
     }
 }
 
@@ -111,7 +127,7 @@ fn id_bytes(schema: &Schema, rules: usize, groups: usize) -> usize {
     at_width!(schema, at(rules, groups))
 }
 
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let settings = Settings::of(spec);
     let (schema, rules) = (shape.schema(), shape.rules() as f64);
@@ -122,16 +138,13 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     let ids = id_bytes(schema, shape.rules(), shape.id_groups());
     let bytes = nodes.saturating_add(rows).saturating_add(ids);
     let fields = schema.fields().len() as f64;
-    let depth = (rules + 1.0).log2();
-    let copying = COPY_NS + FIELD_NS * fields;
-    let visited = (trees.trees - 1.0).max(1.0);
-    Ok(Estimate {
+    let copying = COPY + FIELD * fields;
+    let met = Met::of(spec, shape, GROWTH)?;
+    Ok(Costs {
         bytes,
-        build: nanoseconds(rules * (copying + trees.clips * CLIP_NS)),
-        lookup_ns: LOOKUP_NS
-            + visited * TREE_NS
-            + depth * (NODE_NS + dependent_line_ns(nodes) / 16.0)
-            + 2.0 * visited * prefetched_line_ns(bytes),
-        update_ns: Some(UPDATE_NS + trees.places * PLACE_NS + 2.0 * dependent_line_ns(bytes)),
+        build: Work::of(rules * (copying + trees.clips * CLIP)),
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        update: Some(Work::of(UPDATE + trees.places * PLACE).reading(2.0, bytes)),
     })
 }

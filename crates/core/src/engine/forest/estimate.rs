@@ -6,8 +6,8 @@
 //!     are enough to tell the rules apart; or make one
 //! ```
 //! Enough are some more bits than the buckets need, since bits of rules are no
-//! random numbers. Learning finds better masks than that; probes are counted
-//! with a discount for it, which was fitted as the prices were.
+//! random numbers. That says how large tables are. What lookups meet is found out
+//! over a sample.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -15,10 +15,10 @@ use super::settings::NAME;
 use super::structure::Structure;
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::error::BuildError;
-use crate::estimate::{
-    Estimate, Shape, Tuple, dependent_line_ns, nanoseconds, prefetched_line_ns, whole,
-};
+use crate::estimate::{Costs, Shape, Tuple, whole};
+use crate::machine::Work;
 
 /// Tuples that are looked at: the commonest. The others join the tables of
 /// these.
@@ -30,39 +30,50 @@ const BITS: f64 = 1.5;
 /// Rules of a bucket, against the mean that learning aims at.
 const BUCKET: f64 = 0.75;
 
-/// The part of the tables with better rules that a lookup probes.
-const PROBED: f64 = 0.35;
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.3];
 
-// Prices in nanoseconds; what they were fitted to: see `crate::estimate`.
-/// A lookup, whatever it probes.
-const LOOKUP_NS: f64 = 4.5;
-/// Hashing a key and reading a slot, and for each word of the key.
-const PROBE_NS: f64 = 2.0;
-const PROBE_WORD_NS: f64 = 0.5;
-/// Comparing with a run, and for each column and rule.
-const COMPARE_NS: f64 = 2.0;
-const COLUMN_NS: f64 = 0.15;
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 7.0,
+    probe: 74.0,
+    probe_word: 4.0,
+    compare: 4.2,
+    compare_word: 3.0,
+    lines: 2.00,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    probe: 127.0,
+    probe_word: 4.0,
+    compare: 7.6,
+    compare_word: 3.0,
+    lines: 1.00,
+    ..Prices::NONE
+};
+
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// Going to nested tables.
-const NESTED_NS: f64 = 90.0;
+const NESTED: f64 = 900.0;
 /// An update, without fetching what it writes, and for each word of the row.
-const UPDATE_NS: f64 = 170.0;
-const UPDATE_WORD_NS: f64 = 5.0;
-/// Lines that an update fetches, one after the other: of rows and ids, of slots.
-const FETCHED: [f64; 2] = [10.0, 2.0];
+const UPDATE: f64 = 1580.0;
+const UPDATE_WORD: f64 = 65.0;
+/// Lines that an update reads, one after the other.
+const UPDATE_LINES: f64 = 4.2;
 /// Learning: once, and for each tuple, each less for fewer rules than those; for
 /// all tuples at most; dealing a rule out.
-const LEARN_NS: f64 = 4.5e6;
-const LEARN_TUPLE_NS: f64 = 3.0e4;
+const LEARN: f64 = 4.5e7;
+const LEARN_TUPLE: f64 = 3.0e5;
 const LEARN_FEW: [f64; 2] = [500.0, 5000.0];
-const LEARN_MOST_NS: f64 = 3.0e7;
-const DEAL_NS: f64 = 200.0;
+const LEARN_MOST: f64 = 3.0e8;
+const DEAL: f64 = 2000.0;
 
 /// A table of the root.
 struct Table {
     mask: Vec<u64>,
     rules: f64,
     keys: f64,
-    best: f64,
 }
 
 impl Table {
@@ -71,14 +82,12 @@ impl Table {
             mask: tuple.mask.to_vec(),
             rules: tuple.rules as f64,
             keys: tuple.keys as f64,
-            best: tuple.best,
         }
     }
 
     fn add(&mut self, tuple: &Tuple) {
         self.rules += tuple.rules as f64;
         self.keys += tuple.keys as f64;
-        self.best = self.best.min(tuple.best);
     }
 
     /// Slots that hold anything: no more than the mask has values.
@@ -121,11 +130,11 @@ fn tables(shape: &Shape, target: f64) -> Vec<Table> {
 }
 
 /// For [`Engine::estimate`](crate::engine::Engine::estimate).
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     at_width!(shape.schema(), at(spec, shape))
 }
 
-fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let capacity = Structure::<W>::capacity_for(schema);
     if rules > capacity {
@@ -141,51 +150,37 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Buil
     let all = (rules as f64).max(1.0);
 
     let (mut slots, mut count) = (0, 0);
-    let (mut probes, mut compares, mut nested) = (0.0, 0.0, 0.0);
+    let mut nested = 0.0;
     for table in &tables {
         let buckets = table.buckets(target);
         slots += whole(buckets.ceil()).next_power_of_two();
         count += 1;
         let run = table.rules / buckets;
         let own = table.rules / all;
-        probes += own + PROBED * (1.0 - table.best - own).max(0.0);
         if run > most {
             // Tables for each bucket, of as many slots as it has keys.
             nested += own;
             count += whole(buckets);
             slots += whole(table.rules / target);
-            compares += own * target;
-        } else {
-            compares += own * run;
         }
     }
     let rows = Structure::<W>::rule_bytes_for(schema, rules, shape.id_groups());
     let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
 
-    let columns = Structure::<W>::columns_for(schema) as f64;
-    let slot_line = prefetched_line_ns(slots * size_of::<u64>());
-    let run_lines = (compares * columns * 8.0 / 64.0).max(1.0);
-    let lookup_ns = LOOKUP_NS
-        + probes * (PROBE_NS + PROBE_WORD_NS * W as f64 + slot_line)
-        + COMPARE_NS
-        + compares * columns * COLUMN_NS
-        + run_lines * prefetched_line_ns(rows)
-        + nested * NESTED_NS;
-
+    let met = Met::of(spec, shape, GROWTH)?;
     let few = (all / LEARN_FEW[0]).min(1.0);
     let some = (all / LEARN_FEW[1]).min(1.0);
-    let kinds = LEARN_TUPLE_NS * shape.tuples().len() as f64;
-    let learning = LEARN_NS * few + (kinds * some).min(LEARN_MOST_NS);
-    let update_ns = UPDATE_NS
-        + UPDATE_WORD_NS * columns
-        + FETCHED[0] * dependent_line_ns(rows)
-        + FETCHED[1] * dependent_line_ns(slots * size_of::<u64>())
-        + nested * NESTED_NS;
-    Ok(Estimate {
+    let kinds = LEARN_TUPLE * shape.tuples().len() as f64;
+    let learning = LEARN * few + (kinds * some).min(LEARN_MOST);
+    let more = (W as f64 - 2.0).max(0.0);
+    let update =
+        Work::of(UPDATE + UPDATE_WORD * more + nested * NESTED).reading(UPDATE_LINES, bytes);
+    Ok(Costs {
         bytes,
-        build: nanoseconds(learning + DEAL_NS * all),
-        lookup_ns,
-        update_ns: Some(update_ns),
+        build: Work::of(learning + DEAL * all),
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        update: Some(update),
     })
 }
 
@@ -216,16 +211,22 @@ mod tests {
         assert_eq!(tables(&few, 2.0).len(), 1);
     }
 
+    /// One table is probed where all rules have the same mask, several where masks
+    /// have no bits in common.
     #[test]
-    fn rules_that_nothing_tells_apart_are_slow() {
+    fn rules_of_masks_apart_are_slower() {
         let spec = EngineSpec::named("forest").unwrap();
-        let [exact, wild] = [[32, 32, 16, 16, 8], [0, 0, 0, 0, 8]].map(|lengths| {
-            let shape = shape(&[(lengths, 10_000)]);
-            spec.estimate(&shape, &Limits::default()).unwrap()
-        });
-        assert!(
-            wild.lookup_ns > 2.0 * exact.lookup_ns,
-            "{wild:?}, {exact:?}"
-        );
+        let estimate = |tuples: &[([u32; 5], usize)]| {
+            let estimate = spec.estimate(&shape(tuples), &Limits::default());
+            estimate.unwrap().lookup_ns
+        };
+        let alike = estimate(&[([32, 32, 16, 16, 8], 2000)]);
+        let apart = estimate(&[
+            ([32, 0, 0, 0, 0], 500),
+            ([0, 32, 0, 0, 0], 500),
+            ([0, 0, 16, 0, 0], 500),
+            ([0, 0, 0, 16, 0], 500),
+        ]);
+        assert!(apart > 1.2 * alike, "{apart} ns, {alike} ns");
     }
 }

@@ -81,10 +81,12 @@ use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::combine::{Bounds, COMPARE, DECIDED, EFFORT, MISS, combine};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::bit_vector::{self, BitVector, Field};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::projection::{Columns, Projection};
@@ -127,8 +129,8 @@ pub(super) const ENGINE: Engine = Engine {
 /// Vectors as `bit-vector` estimates them, and the tables that were counted when
 /// the shape was measured.
 #[allow(clippy::cast_precision_loss)] // an estimate
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
-    let vectors = bit_vector::estimate(spec, shape)?;
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+    let vectors = bit_vector::memory_and_building(spec, shape)?;
     let cells = shape.fields().iter().map(|field| field.combined);
     let (cells, tables) = cells
         .filter(|&cells| cells > 0)
@@ -141,31 +143,53 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     let bytes = bytes_of::<u32>(cells).saturating_add(direct.sum());
     let fits = vectors.bytes.saturating_add(bytes) <= most_bytes(spec);
     if tables == 0 || !fits || spec.options().whole("effort") == 0 {
-        return Ok(vectors);
+        let plain = EngineSpec::named("bit-vector").expect("a registered engine");
+        let (met, bytes) = (bit_vector::met(&plain, shape)?, vectors.bytes);
+        return Ok(Costs {
+            batch: bit_vector::BATCH.batch(&met, shape, bytes),
+            single: bit_vector::SINGLE.single(&met, shape, bytes),
+            ..vectors
+        });
     }
     let bytes = bytes + tables * size_of::<Table>();
-    let search = shape.fields().iter().map(|field| {
-        let cuts = 2 * (field.prefixes + field.ranges);
-        ((cuts + 1) as f64).log2()
-    });
-    let reads = tables as f64 * (READ_NS + prefetched_line_ns(bytes) / 2.0);
-    Ok(Estimate {
-        bytes: vectors.bytes + bytes,
-        build: vectors.build + nanoseconds(cells as f64 * CELL_NS),
-        lookup_ns: LOOKUP_NS + search.sum::<f64>() * SEARCH_NS + reads,
-        update_ns: None,
+    // Headers whose winner the tables do not name are compared with rules; they are
+    // few.
+    let met = Met {
+        probes: tables as f64,
+        compared: 1.0,
+    };
+    let all = vectors.bytes + bytes;
+    Ok(Costs {
+        bytes: all,
+        build: vectors.build + Work::of(cells as f64 * CELL),
+        batch: BATCH.batch(&met, shape, all),
+        single: SINGLE.single(&met, shape, all),
+        update: None,
     })
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
-/// A lookup besides what follows.
-const LOOKUP_NS: f64 = 3.0;
-/// Halving the intervals of a field, headers in groups.
-const SEARCH_NS: f64 = 0.7;
-/// A table, beside reading it.
-const READ_NS: f64 = 1.0;
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 294.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    lines: 2.00,
+    probe_lines: 0.15,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 402.0,
+    probe_word: 2.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 0.10,
+    ..Prices::NONE
+};
+
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// An entry of a table.
-const CELL_NS: f64 = 4.0;
+const CELL: f64 = 40.0;
 
 /// The most bytes of vectors and tables together.
 fn most_bytes(spec: &EngineSpec) -> usize {

@@ -81,7 +81,8 @@ use crate::classifier::Classifier;
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::{Engine, EngineOption, EngineSpec, OptionValue, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds};
+use crate::estimate::{Costs, Shape};
+use crate::machine::{Machine, Work};
 use crate::progress::Progress;
 use crate::schema::Schema;
 
@@ -177,14 +178,19 @@ impl Settings {
     /// The changes that may wait beside an inner engine that took so many reports
     /// of progress to build.
     #[allow(clippy::cast_precision_loss)] // an estimate
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
     fn delta(&self, schema: &Schema, reports: usize) -> usize {
+        self.waiting(schema.rule_words(), reports as f64 * REPORT_NS)
+    }
+
+    /// The same where building takes so many nanoseconds.
+    #[allow(clippy::cast_precision_loss)] // an estimate
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn waiting(&self, rule_words: usize, build_ns: f64) -> usize {
         if let Some(delta) = self.delta {
             return delta;
         }
-        let build = reports as f64 * REPORT_NS;
-        let compare = compare_ns(schema.rule_words());
-        let changes = (2.0 * build / (compare * self.lookups as f64)).sqrt();
+        let compare = compare_ns(rule_words);
+        let changes = (2.0 * build_ns / (compare * self.lookups as f64)).sqrt();
         changes.clamp(1.0, 1e6) as usize
     }
 }
@@ -222,28 +228,39 @@ const COMPARE_NS: f64 = 1.0;
 const COMPARE_WORD_NS: f64 = 0.1;
 /// The work between two reports of progress: 4,096 steps.
 const REPORT_NS: f64 = 400_000.0;
-/// A lookup beside the inner engine's.
-const LOOKUP_NS: f64 = 2.0;
-/// Copying a rule into the master set.
-const BUILD_NS: f64 = 30.0;
-/// An update of the master set and the buffer.
-const UPDATE_NS: f64 = 250.0;
 
-/// The inner engine and the master rule set, nothing in the buffer.
+// Instructions; what they were fitted to: see `crate::estimate`.
+/// Comparing a rule of the buffer, and for each of its words.
+const COMPARE: f64 = 10.0;
+const COMPARE_WORD: f64 = 1.0;
+/// A lookup beside the inner engine's.
+const LOOKUP: f64 = 20.0;
+/// Copying a rule into the master set.
+const BUILD: f64 = 300.0;
+/// An update of the master set and the buffer.
+const UPDATE: f64 = 2500.0;
+
+/// The inner engine and the master rule set. In the mean half of the changes that
+/// may wait do so, which lookups compare; and each change has its share of the
+/// rebuild that ends their waiting.
 #[allow(clippy::cast_precision_loss)] // an estimate
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let limits = crate::limits::Limits::default();
-    let inner = inner_of(spec).estimate(shape, &limits)?;
+    let inner = inner_of(spec).costs(shape, &limits)?;
     let rules = shape.rules();
     let own = match spec.options().choice("form") {
         "paper" => Paper::bytes_of(shape.schema(), rules),
         _ => Master::bytes_of(shape.schema(), rules),
     };
-    let build = inner.build.as_secs_f64() * 1e9 + rules as f64 * BUILD_NS;
-    Ok(Estimate {
+    let build = inner.build + Work::of(rules as f64 * BUILD);
+    let rule_words = shape.schema().rule_words();
+    let waiting = Settings::of(spec).waiting(rule_words, Machine::default().ns(&build)) as f64;
+    let compared = waiting / 2.0 * (COMPARE + COMPARE_WORD * rule_words as f64) / 2.0;
+    Ok(Costs {
         bytes: inner.bytes.saturating_add(own),
-        build: nanoseconds(build),
-        lookup_ns: inner.lookup_ns + LOOKUP_NS,
-        update_ns: Some(UPDATE_NS),
+        batch: inner.batch + Work::of(LOOKUP + compared),
+        single: inner.single + Work::of(LOOKUP + compared),
+        update: Some(Work::of(UPDATE) + build.clone() * (1.0 / waiting.max(1.0))),
+        build,
     })
 }

@@ -65,12 +65,14 @@ use crate::classifier::{LookupTrace, Metric};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::hyper_cuts::HyperCuts;
 use crate::engine::hyper_split::HyperSplit;
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{MOST_RULES, Outline, indices};
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, sample_of};
+use crate::estimate::{Costs, Shape, sample_of};
 use crate::limits::Limits;
+use crate::machine::Machine;
 use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::rule::{RuleId, Winner};
@@ -125,7 +127,32 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [0.0, 0.4];
+
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 422.0,
+    probe_word: 2.0,
+    compare: 49.0,
+    compare_word: 1.0,
+    lines: 8.00,
+    probe_lines: 0.20,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    lookup: 349.0,
+    probe: 25.0,
+    probe_word: 2.0,
+    compare: 17.0,
+    compare_word: 1.0,
+    mispredictions: 1.00,
+    lines: 1.98,
+    ..Prices::NONE
+};
+
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let rules = Rules {
         rules: shape.sample(),
@@ -138,7 +165,12 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
         predicted.bytes += container_bytes(plan.trees.len());
         Ok(predicted)
     });
-    Ok(predicted.estimate())
+    let (met, bytes) = (Met::of(spec, shape, GROWTH)?, predicted.bytes);
+    Ok(Costs {
+        batch: BATCH.batch(&met, shape, bytes),
+        single: SINGLE.single(&met, shape, bytes),
+        ..predicted.costs()
+    })
 }
 
 /// The engine at every key width.
@@ -355,13 +387,14 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
         let outlines = self.trees.iter().map(Tree::outline);
         let most = |of: fn(&Outline) -> usize| outlines.clone().map(of).max().unwrap_or(0);
         let predicted = &self.plan.predicted;
+        let predicted_ns = Machine::default().ns(&predicted.batch);
         vec![
             Metric::count("trees", self.trees.len()),
             Metric::count("hyper-split trees", self.count(Kind::Split)),
             Metric::count("hyper-cuts trees", self.count(Kind::Cuts)),
             Metric::word("parted by", self.plan.parted_by()),
             Metric::bytes("predicted bytes", predicted.bytes),
-            Metric::nanoseconds("predicted lookup", predicted.lookup_ns),
+            Metric::nanoseconds("predicted lookup", predicted_ns),
             Metric::nanoseconds("predicted lookup, one tree", self.plan.one_tree_ns),
             Metric::count("depth", most(|outline| outline.depth)),
             Metric::count("longest list", most(|outline| outline.longest)),

@@ -1,9 +1,7 @@
 //! What a tuple space would cost, from the tables that it would have.
 //!
 //! Bytes follow from the structures: records and ids are reserved for all rules,
-//! slots double. Times are sums of prices: a lookup probes the tables whose best
-//! rule is better than its winner, and compares the rules of the chains that it
-//! meets, in its winner's table and in others.
+//! slots double. What lookups meet is found out over a sample.
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
@@ -11,38 +9,52 @@ use super::arena::{Arena, EntryIndex};
 use super::slots::Slots;
 use super::{Form, Table, TableNumber};
 use crate::engine::adapter::at_width;
-use crate::estimate::{
-    Estimate, Shape, Tuple, dependent_line_ns, grown, map_bytes, nanoseconds, prefetched_line_ns,
-    whole,
-};
+use crate::engine::observe::{Met, Prices};
+use crate::estimate::{Costs, Shape, Tuple, grown, map_bytes, whole};
+use crate::machine::Work;
 use crate::rule::RuleId;
 use crate::schema::Schema;
 
-// Prices in nanoseconds; what they were fitted to: see `crate::estimate`.
-/// A lookup, whatever it probes.
-const LOOKUP_NS: f64 = 8.0;
-/// Hashing a key and finding an empty slot, and for each word of the key.
-const PROBE_NS: f64 = 3.0;
-const PROBE_WORD_NS: f64 = 0.5;
-/// Comparing a rule, without fetching it.
-const COMPARE_NS: f64 = 4.0;
-/// An update, without fetching what it reads and writes; for each word of the
-/// key; and making or dropping a table.
-const UPDATE_NS: f64 = 70.0;
-const UPDATE_WORD_NS: f64 = 3.0;
-const TABLE_NS: f64 = 150.0;
-/// Lines that an update fetches, one after the other: of the ids, of slots, of
-/// records and of tables.
-const FETCHED: [f64; 4] = [4.0, 2.0, 6.0, 2.0];
-/// Looking whether a rule fits a table.
-const FIT_NS: f64 = 1.5;
-/// Storing and linking a rule while building, and the part of an update's
-/// fetches that this has: ids and records are written in their order.
-const STORE_NS: f64 = 55.0;
-const STORE_FETCHED: f64 = 0.25;
-/// Bits of a mask for which half of the keys that are in no rule of a table find
-/// one that is.
-const HALF: f64 = 16.0;
+/// What updates and building cost; what it was fitted to: see `crate::estimate`.
+#[derive(Clone, Copy, Debug)]
+struct Changes {
+    /// Instructions of an update, for each word of a key beyond two, and for each
+    /// table.
+    update: f64,
+    update_word: f64,
+    update_table: f64,
+    /// Lines that an update reads, one after the other.
+    lines: f64,
+    /// Instructions of placing a rule while building, likewise.
+    place: f64,
+    place_word: f64,
+    place_table: f64,
+}
+
+/// Tables in a map from masks.
+const BY_MASK: Changes = Changes {
+    update: 530.0,
+    update_word: 71.0,
+    update_table: 0.5,
+    lines: 6.7,
+    place: 1060.0,
+    place_word: 190.0,
+    place_table: 0.0,
+};
+
+/// Tables that are tried one after the other.
+const BY_TRIAL: Changes = Changes {
+    update: 500.0,
+    update_word: 15.0,
+    update_table: 1.5,
+    lines: 11.5,
+    place: 1250.0,
+    place_word: 100.0,
+    place_table: 10.0,
+};
+
+/// Instructions of building, whatever the rules.
+const BUILD: f64 = 2.0e5;
 
 /// A table of a space to come.
 #[derive(Clone, Debug)]
@@ -52,8 +64,6 @@ pub(in crate::engine) struct TableEstimate {
     pub(in crate::engine) keys: f64,
     /// The share of all rules that are better than the table's best.
     pub(in crate::engine) best: f64,
-    /// The bits of its mask.
-    pub(in crate::engine) bits: f64,
 }
 
 /// The part of a mask's bits that random values would need to differ as much:
@@ -70,7 +80,6 @@ impl TableEstimate {
             rules: 0.0,
             keys: 0.0,
             best: 1.0,
-            bits: 0.0,
         }
     }
 
@@ -87,7 +96,6 @@ impl TableEstimate {
             rules: tuple.rules as f64,
             keys,
             best: tuple.best,
-            bits,
         }
     }
 
@@ -96,14 +104,6 @@ impl TableEstimate {
         self.rules += other.rules;
         self.keys += other.keys;
         self.best = self.best.min(other.best);
-        if self.bits == 0.0 {
-            self.bits = other.bits;
-        }
-    }
-
-    /// Rules of a chain, in the mean over keys.
-    fn chain(&self) -> f64 {
-        self.rules / self.keys.max(1.0)
     }
 }
 
@@ -125,8 +125,8 @@ pub(in crate::engine) enum Placing {
     /// One table is tried after the other.
     ByTrial {
         /// What choosing masks and moving rules costs while building, in
-        /// nanoseconds a rule.
-        moves_ns: f64,
+        /// instructions a rule.
+        moves: f64,
     },
 }
 
@@ -135,6 +135,10 @@ pub(in crate::engine) struct SpaceEstimate<'a> {
     pub(in crate::engine) shape: &'a Shape,
     pub(in crate::engine) form: Form,
     pub(in crate::engine) placing: Placing,
+    /// What lookups meet.
+    pub(in crate::engine) met: Met,
+    /// What they cost, in batches and alone.
+    pub(in crate::engine) prices: [Prices; 2],
 }
 
 impl SpaceEstimate<'_> {
@@ -142,7 +146,7 @@ impl SpaceEstimate<'_> {
     pub(in crate::engine) fn estimate(
         &self,
         tables: impl IntoIterator<Item = TableEstimate>,
-    ) -> Estimate {
+    ) -> Costs {
         let tables: Vec<TableEstimate> = tables.into_iter().collect();
         let (schema, rules) = (self.shape.schema(), self.shape.rules());
         let keys = tables.iter().map(|table| whole(table.keys.round()));
@@ -158,50 +162,25 @@ impl SpaceEstimate<'_> {
         let table = at_width!(schema, table_bytes()) + size_of::<(u64, TableNumber)>();
         let bytes = records + ids + slots + grown(tables.len()) * table;
 
-        let words = schema.key_words() as f64;
-        let probe = PROBE_NS + PROBE_WORD_NS * words + prefetched_line_ns(slots);
-        let record_lines = (records as f64 / 64.0 / rules.max(1) as f64).max(1.0);
-        let fetch = record_lines * prefetched_line_ns(records);
         let all = (rules as f64).max(1.0);
-        let (mut probes, mut compares) = (0.0, 0.0);
-        for table in &tables {
-            let found = (-table.bits / HALF).exp2();
-            let probing = 1.0 - table.best;
-            let own = table.rules / all;
-            let chain = table.chain();
-            probes += probing;
-            compares += own * (1.0 + (chain - 1.0) * 0.5);
-            compares += (probing - own).max(0.0) * found * chain;
-        }
-        let lookup_ns = LOOKUP_NS + probes * probe + compares * (COMPARE_NS + fetch);
-
-        let places = [ids, slots, records, tables.len() * table];
-        let fetches = places.map(dependent_line_ns);
-        let fetching: f64 = fetches
-            .iter()
-            .zip(FETCHED)
-            .map(|(ns, count)| ns * count)
-            .sum();
-        let making = (tables.len() as f64 / all).min(1.0) * TABLE_NS;
-        let find = match self.placing {
-            Placing::ByMask => 0.0,
-            Placing::ByTrial { .. } => FIT_NS * 0.5 * tables.len() as f64,
+        let batch = self.prices[0].batch(&self.met, self.shape, bytes);
+        let single = self.prices[1].single(&self.met, self.shape, bytes);
+        let (changes, moves) = match self.placing {
+            Placing::ByMask => (BY_MASK, 0.0),
+            Placing::ByTrial { moves } => (BY_TRIAL, moves),
         };
-        let chains: f64 = tables.iter().map(|t| t.rules / all * t.chain()).sum();
-        let walk = 0.5 * chains * dependent_line_ns(records);
-        let store = STORE_NS + UPDATE_WORD_NS * words + STORE_FETCHED * fetching;
-        let moves = match self.placing {
-            Placing::ByMask => 0.0,
-            Placing::ByTrial { moves_ns } => moves_ns,
-        };
-        // A rule that comes looks for a table and walks a chain; one that goes
-        // needs no table found.
-        let update = UPDATE_NS + UPDATE_WORD_NS * words + fetching + making;
-        Estimate {
+        let (tables, more) = (
+            tables.len() as f64,
+            (schema.key_words() as f64 - 2.0).max(0.0),
+        );
+        let place = changes.place + changes.place_word * more + changes.place_table * tables;
+        let update = changes.update + changes.update_word * more + changes.update_table * tables;
+        Costs {
             bytes,
-            build: nanoseconds(all * (store + making + find + walk + moves)),
-            lookup_ns,
-            update_ns: Some(update + 0.5 * (find + walk)),
+            build: Work::of(BUILD + (place + moves) * all),
+            batch,
+            single,
+            update: Some(Work::of(update).reading(changes.lines, bytes)),
         }
     }
 }

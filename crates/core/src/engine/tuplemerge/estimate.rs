@@ -21,9 +21,10 @@ use super::selection::{Selection, leading_bits};
 use super::{Settings, TupleMerge, Variant, is_within};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
+use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, Tuple};
+use crate::estimate::{Costs, Shape, Tuple};
 use crate::schema::{MatchKind, Schema};
 use crate::seed::splitmix;
 
@@ -40,28 +41,52 @@ const MANY: usize = 8;
 /// Splits that are simulated.
 const SPLITS: usize = 64;
 
-/// Placing a rule in a table that is looked for, moving it when its table is
-/// split, and choosing its table offline, in
-/// nanoseconds; what they were fitted to: see `crate::estimate`.
-const PLACE_NS: f64 = 35.0;
-const MOVE_NS: f64 = 50.0;
-const SELECT_NS: f64 = 60.0;
+/// How what lookups meet grows with the number of rules.
+const GROWTH: Growth = [-0.1, 0.1];
+
+/// What lookups cost, in batches and alone; what it was fitted to: see
+/// `crate::estimate`.
+const BATCH: Prices = Prices {
+    lookup: 89.0,
+    probe: 87.0,
+    probe_word: 5.0,
+    compare: 42.0,
+    compare_word: 3.0,
+    lines: 2.22,
+    probe_lines: 0.50,
+    ..Prices::NONE
+};
+const SINGLE: Prices = Prices {
+    probe: 106.0,
+    probe_word: 5.0,
+    compare: 31.0,
+    compare_word: 3.0,
+    mispredictions: 0.79,
+    lines: 1.70,
+    probe_lines: 0.50,
+    ..Prices::NONE
+};
+
+/// Moving a rule when its table is split, and choosing its table offline, in
+/// instructions; what they were fitted to: see `crate::estimate`.
+const MOVE: f64 = 500.0;
+const SELECT: f64 = 700.0;
 
 /// For [`Engine::estimate`](crate::engine::Engine::estimate).
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let settings = Settings::of(spec);
     let (form, selection) = TupleMerge::form(&settings, shape.schema());
     let (tables, splits) = at_width!(shape.schema(), tables(&settings, &selection, shape));
-    let moves_ns = match settings.variant {
-        Variant::Offline => SELECT_NS,
-        Variant::Online | Variant::Vpp => {
-            PLACE_NS + MOVE_NS * f64::from(splits) / tables.len().max(1) as f64
-        }
+    let moves = match settings.variant {
+        Variant::Offline => SELECT,
+        Variant::Online | Variant::Vpp => MOVE * f64::from(splits) / tables.len().max(1) as f64,
     };
     let space = SpaceEstimate {
         shape,
         form,
-        placing: Placing::ByTrial { moves_ns },
+        placing: Placing::ByTrial { moves },
+        met: Met::of(spec, shape, GROWTH)?,
+        prices: [BATCH, SINGLE],
     };
     Ok(space.estimate(tables))
 }
@@ -310,7 +335,6 @@ fn select_offline<const W: usize>(
                 rules: rules.min(most),
                 keys,
                 best,
-                ..all
             }
         };
         // Under a mask of few bits, tuples share their keys.

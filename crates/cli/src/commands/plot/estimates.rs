@@ -1,0 +1,94 @@
+//! Estimates against measurements.
+
+use super::read::{Pair, Results, Times};
+use crate::chart::{Chart, Figure, Mark, Point, Series};
+
+/// Estimates within this share of what was measured are in the band.
+const NEAR: f64 = 0.3;
+
+/// A figure for each operation of which there is anything.
+pub(super) fn figures(results: &Results) -> Vec<Figure<'static>> {
+    let kinds: [(&str, &str, fn(&Times) -> Pair); 3] = [
+        (
+            "Lookups in batches: estimated against measured",
+            "measured, ns a header",
+            |times| times.batch,
+        ),
+        (
+            "Single lookups: estimated against measured",
+            "measured, ns a header",
+            |times| times.single,
+        ),
+        (
+            "Updates: estimated against measured",
+            "measured, ns a rule",
+            |times| times.update,
+        ),
+    ];
+    let figures = kinds.into_iter();
+    let drawn = figures.filter_map(|(title, x_label, of)| figure(results, title, x_label, of));
+    drawn.collect()
+}
+
+#[allow(clippy::cast_precision_loss)] // counts of marks
+fn figure(
+    results: &Results,
+    title: &'static str,
+    x_label: &'static str,
+    of: fn(&Times) -> Pair,
+) -> Option<Figure<'static>> {
+    let mut series = Vec::new();
+    let (mut near, mut all) = (0_usize, 0_usize);
+    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    for (number, engine) in results.engines().into_iter().enumerate() {
+        let rows = results.rows.iter().filter(|row| row.engine == engine);
+        let points = rows.filter_map(|row| {
+            let (estimated, measured) = of(&row.times)?;
+            all += 1;
+            near += usize::from((estimated / measured - 1.0).abs() <= NEAR);
+            (least, most) = (least.min(measured), most.max(measured));
+            Some(Point {
+                x: measured,
+                y: estimated,
+                mark: Mark::ALL[number % Mark::ALL.len()],
+                hollow: false,
+                apart: true,
+            })
+        });
+        let points: Vec<Point> = points.collect();
+        if !points.is_empty() {
+            series.push(Series {
+                name: engine.clone(),
+                of: engine,
+                points,
+                band: Vec::new(),
+            });
+        }
+    }
+    if all == 0 {
+        return None;
+    }
+    let band = [least, most].map(|x| (x, x * (1.0 - NEAR), x * (1.0 + NEAR)));
+    series.push(Series {
+        name: "within 30 %".to_owned(),
+        of: "within 30 %".to_owned(),
+        points: Vec::new(),
+        band: band.to_vec(),
+    });
+    let share = 100.0 * near as f64 / all as f64;
+    Some(Figure {
+        chart: Chart {
+            title,
+            x_label,
+            y_label: "estimated, ns",
+            log_x: true,
+            log_y: true,
+        },
+        series,
+        marks: Vec::new(),
+        remarks: vec![
+            "a mark: an engine on a set".to_owned(),
+            format!("{near} of {all} within 30 % ({share:.0} %)"),
+        ],
+    })
+}
