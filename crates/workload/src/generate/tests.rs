@@ -12,6 +12,7 @@ use super::profile::{
 };
 use super::*;
 
+mod flow_tables;
 mod originals;
 
 fn built_in(name: &str) -> Arc<Profile> {
@@ -81,6 +82,8 @@ fn recipes(rules: usize, seed: u64) -> Vec<Recipe> {
         config: GeneratorConfig::benchmark(rules, seed),
         ..recipes[0].clone()
     });
+    let tables = FlowTable::ALL.map(Family::FlowTable);
+    recipes.extend(tables.map(|family| Recipe::new(family, rules, seed)));
     recipes
 }
 
