@@ -10,6 +10,7 @@
 use super::cuckoo::Cuckoo;
 use super::field::{Class, Field, Member, Search};
 use super::fill::{direct_bits, is_direct, sizes};
+use super::screen::{Entry, Screens};
 use super::{Decomposition, Tuning, check_rules, most_row_bytes};
 use crate::engine::EngineSpec;
 use crate::engine::range_tree::RangeTree;
@@ -64,7 +65,8 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     let (_, row_blocks) = sizes(wide, wide > options.whole("aggregate"));
     let mut rows = 1;
     let mut bytes = bytes_of::<Field>(shared.fields.len())
-        .saturating_add(bytes_of::<u32>(scale.of(shared.store.lists.len()) + wide));
+        .saturating_add(bytes_of::<Entry>(scale.of(shared.store.lists.len()) + wide))
+        .saturating_add(Screens::BYTES);
     for field in &shared.fields {
         let (in_field, of_field) = extrapolated(field, shape, scale);
         rows += in_field;

@@ -217,8 +217,9 @@ fn rules_that_share_a_value_with_few_are_in_its_list() {
     let built = build("", &rules);
     assert_eq!(count(built.as_ref(), "fields with lists"), 1);
     assert_eq!(count(built.as_ref(), "rules in vectors"), 200);
-    // The empty list, and two places and an end for each value.
-    assert_eq!(count(built.as_ref(), "places in lists"), 1 + 3 * 300);
+    // The empty list, two places and an end for each value, and the last ends.
+    let places = 1 + 3 * 300 + fill::LIST_PAD;
+    assert_eq!(count(built.as_ref(), "places in lists"), places);
     let without = build(":share=1", &rules);
     assert_eq!(count(without.as_ref(), "rules in vectors"), 800);
     let without = build(":share=0", &rules);
@@ -236,21 +237,17 @@ fn lists_are_no_longer_than_asked_for() {
         };
         let built = tuned(&format!(":share={share}"), &rules, tuning);
         let lists = &built.shared.store.lists;
-        let longest = lists
-            .split(|&place| place == NO_PLACE)
-            .map(<[u32]>::len)
-            .max();
+        let lists: Vec<&[Entry]> = lists.split(|&entry| entry == Entry::END).collect();
+        let longest = lists.iter().map(|list| list.len()).max();
         assert!(longest.unwrap() <= share, "{longest:?}");
-        assert!(lists.len() <= 1 + 2 * rules.len() * (2 * share + 1));
-        for list in lists.split(|&place| place == NO_PLACE) {
-            assert!(list.is_sorted());
+        let places: usize = lists.iter().map(|list| list.len()).sum();
+        assert!(places <= 2 * rules.len() * share);
+        let places = |list: &[Entry]| -> Vec<usize> { list.iter().map(|e| e.place()).collect() };
+        for list in &lists {
+            assert!(places(list).is_sorted());
         }
-        let mut all: Vec<u32> = lists
-            .iter()
-            .copied()
-            .filter(|&place| place != NO_PLACE)
-            .collect();
-        all.extend(&built.shared.wide);
+        let mut all: Vec<usize> = lists.iter().flat_map(|list| places(list)).collect();
+        all.extend(places(&built.shared.wide));
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), rules.len(), "each rule is somewhere");
