@@ -15,11 +15,10 @@ use std::process::ExitCode;
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
-use classyard::estimate::nanoseconds;
 use classyard::memory::{bytes_of, grown};
 use classyard::{
-    BuildError, EngineSpec, Estimate, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId,
-    RuleSet, Shape, Winner,
+    BuildError, Costs, EngineSpec, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId, RuleSet,
+    Shape, Winner, Work,
 };
 
 const STRIDE: Engine = Engine {
@@ -52,7 +51,7 @@ const STRIDE: Engine = Engine {
 /// A rule is in all lists that its range of values meets. How many these are
 /// follows from the bits of the field that it looks at.
 #[allow(clippy::cast_precision_loss)] // an estimate
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, options) = (shape.schema(), spec.options());
     let field = schema.field_ids().nth(options.whole("field"));
     let field = field.expect("the specification was checked");
@@ -68,12 +67,14 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
     let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>() + size_of::<u32>();
     let mean = entries.div_ceil(lists);
     let longest = entries as f64 / lists as f64;
-    Ok(Estimate {
+    let lookup = Work::of(100.0 + 10.0 * longest);
+    Ok(Costs {
         bytes: lists * (bytes_of::<u32>(grown(mean)) + size_of::<Vec<u32>>())
             + shape.rules() * (row + 1),
-        build: nanoseconds(100.0 * shape.rules() as f64 + 3.0 * entries as f64),
-        lookup_ns: 10.0 + 0.5 * longest * 2.0,
-        update_ns: None,
+        build: Work::of(1000.0 * shape.rules() as f64 + 30.0 * entries as f64),
+        batch: lookup.clone(),
+        single: lookup,
+        update: None,
     })
 }
 

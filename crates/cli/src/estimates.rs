@@ -17,6 +17,8 @@ pub(crate) struct EstimateRow {
     pub(crate) build_seconds: f64,
     /// Nanoseconds a header in batches; the mean over parts by their rules.
     pub(crate) lookup_ns: f64,
+    /// Nanoseconds a header that is looked up alone, likewise.
+    pub(crate) single_ns: f64,
     /// Nanoseconds a rule change, likewise; absent for static engines.
     pub(crate) update_ns: Option<f64>,
 }
@@ -71,6 +73,7 @@ impl Shapes {
                 .sum::<Duration>()
                 .as_secs_f64(),
             lookup_ns: mean(|part| part.lookup_ns),
+            single_ns: mean(|part| part.single_ns),
             update_ns: dynamic.then_some(update_ns),
         })
     }

@@ -52,13 +52,14 @@ use std::time::Duration;
 use hashbrown::HashMap;
 
 use crate::combine;
+use crate::machine::{Machine, Operation, Work};
 pub use crate::memory::{grown, map_bytes};
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, RuleRef};
 use crate::ruleset::RuleSet;
 use crate::schema::{Field, FieldId, MatchKind, Schema, prefix_mask};
 use crate::seed::{MapState, splitmix};
 
-/// What an engine would cost over a rule set.
+/// What an engine would cost over a rule set, on some machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
     /// Bytes held after building, rules included, as
@@ -69,9 +70,45 @@ pub struct Estimate {
     /// Nanoseconds for a header, in the mean, looked up in batches of
     /// [`BATCH`](crate::classifier::BATCH) with one core.
     pub lookup_ns: f64,
+    /// Nanoseconds for a header, in the mean, looked up alone, one after the
+    /// other.
+    pub single_ns: f64,
     /// Nanoseconds for a rule inserted or removed, in the mean; `None` for an
     /// engine that takes no updates.
     pub update_ns: Option<f64>,
+}
+
+/// What an engine would do over a rule set, whatever the machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Bytes held after building, rules included.
+    pub bytes: usize,
+    /// Building.
+    pub build: Work,
+    /// A header, in the mean, of a batch of
+    /// [`BATCH`](crate::classifier::BATCH).
+    pub batch: Work,
+    /// A header, in the mean, looked up alone.
+    pub single: Work,
+    /// A rule inserted or removed, in the mean; `None` for an engine that takes
+    /// no updates.
+    pub update: Option<Work>,
+}
+
+impl Costs {
+    /// What that takes on a machine; `factor` says by how much longer than the
+    /// work says ([`Machine::factor`]).
+    #[must_use]
+    pub fn on(&self, machine: &Machine, factor: impl Fn(Operation) -> f64) -> Estimate {
+        let ns = |work: &Work, operation| machine.ns(work) * factor(operation);
+        Estimate {
+            bytes: self.bytes,
+            build: nanoseconds(ns(&self.build, Operation::Build)),
+            lookup_ns: ns(&self.batch, Operation::Batch),
+            single_ns: ns(&self.single, Operation::Single),
+            update_ns: self.update.as_ref().map(|work| ns(work, Operation::Update)),
+        }
+    }
 }
 
 /// The rules of one mask.
@@ -541,55 +578,6 @@ pub fn nanoseconds(ns: f64) -> Duration {
     Duration::from_secs_f64(ns.clamp(1.0, 1e18) / 1e9)
 }
 
-/// What reading a cache line takes, in nanoseconds, when it was prefetched and
-/// lies anywhere in `bytes` bytes that are in use: a step for each cache.
-#[must_use]
-pub fn prefetched_line_ns(bytes: usize) -> f64 {
-    interpolate(
-        &[
-            (32e3, 0.5),
-            (1e6, 2.0),
-            (16e6, 8.0),
-            (64e6, 9.0),
-            (256e6, 12.0),
-        ],
-        bytes,
-    )
-}
-
-/// The same when nothing said early where it would be.
-#[must_use]
-pub fn dependent_line_ns(bytes: usize) -> f64 {
-    interpolate(
-        &[
-            (32e3, 2.0),
-            (1e6, 9.0),
-            (4e6, 25.0),
-            (16e6, 110.0),
-            (256e6, 140.0),
-        ],
-        bytes,
-    )
-}
-
-/// Between points of `(bytes, ns)`, along the logarithm of bytes.
-fn interpolate(points: &[(f64, f64)], bytes: usize) -> f64 {
-    let bytes = (bytes as f64).max(1.0);
-    let (first, last) = (points[0], points[points.len() - 1]);
-    let mut below = first;
-    for &above in points {
-        if bytes <= above.0 {
-            if above.0 <= first.0 {
-                return first.1;
-            }
-            let way = (bytes / below.0).ln() / (above.0 / below.0).ln();
-            return below.1 + way * (above.1 - below.1);
-        }
-        below = above;
-    }
-    last.1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -782,16 +770,5 @@ mod tests {
             let found = new.count() as f64 / count as f64;
             assert!((0.9..=1.0).contains(&found), "{found} of {count}");
         }
-    }
-
-    #[test]
-    fn larger_memory_is_slower() {
-        for price in [prefetched_line_ns, dependent_line_ns] {
-            let sizes = (0..40).map(|power| price(1 << power));
-            assert!(sizes.clone().zip(sizes.skip(1)).all(|(a, b)| a <= b));
-            assert_eq!(price(0), price(1000));
-        }
-        assert!((prefetched_line_ns(1_000_000) - 2.0).abs() < 1e-9);
-        assert!(dependent_line_ns(100_000_000) > 4.0 * prefetched_line_ns(100_000_000));
     }
 }

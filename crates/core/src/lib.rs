@@ -64,6 +64,7 @@ pub mod error;
 pub mod estimate;
 pub mod key;
 pub mod limits;
+pub mod machine;
 pub mod memory;
 pub mod monitor;
 pub mod policy;
@@ -93,6 +94,7 @@ pub use build::EngineBuilder;
 pub use classifier::{
     BATCH, Classifier, DynamicClassifier, LookupTrace, Metric, MetricValue, Probe, Scratch, Stats,
 };
+pub use engine::auto;
 pub use engine::{
     BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, EngineSpec, OptionKind,
     OptionValue, Wraps,
@@ -101,9 +103,10 @@ pub use error::{
     BuildError, HeaderError, PartError, Refusal, RuleError, SchemaError, SpecError, SpecPlace,
     TryApplyError, UpdateError,
 };
-pub use estimate::{Estimate, FieldShape, Shape, Tuple};
+pub use estimate::{Costs, Estimate, FieldShape, Shape, Tuple};
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
+pub use machine::{Curve, Machine, MachineError, Operation, Work};
 pub use memory::Memory;
 pub use monitor::Monitor;
 pub use policy::{

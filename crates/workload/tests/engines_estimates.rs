@@ -10,8 +10,8 @@ use std::sync::Arc;
 use classyard::engine::{Engine, EngineOption, Wraps};
 use classyard::estimate::Tuple;
 use classyard::{
-    BuildError, ENGINES, EngineSpec, Estimate, Field, Limits, MatchKind, NoProgress, Refusal,
-    RuleSet, Schema, Shape,
+    BuildError, Costs, ENGINES, EngineSpec, Estimate, Field, Limits, MatchKind, NoProgress,
+    Refusal, RuleSet, Schema, Shape,
 };
 use classyard_workload::generate::{
     Family, GeneratorConfig, Hostile, Profile, RandomRules, Recipe, generate,
@@ -89,10 +89,12 @@ fn are_times(spec: &EngineSpec, estimate: &Estimate) {
     let Estimate {
         build,
         lookup_ns,
+        single_ns,
         update_ns,
         ..
     } = *estimate;
     assert!(!build.is_zero(), "{spec}");
+    assert!(single_ns.is_finite() && single_ns > 0.0, "{spec}");
     assert!(lookup_ns.is_finite() && lookup_ns > 0.0, "{spec}");
     assert_eq!(update_ns.is_some(), spec.is_dynamic(), "{spec}");
     let update_ns = update_ns.unwrap_or(1.0);
@@ -285,9 +287,9 @@ static TOYS: &[Engine] = &[
             linear.build(request.rules, request.limits, request.progress)
         },
         estimate: |_, shape| {
-            Ok(Estimate {
-                update_ns: None,
-                ..EngineSpec::named("linear")?.estimate(shape, &Limits::default())?
+            Ok(Costs {
+                update: None,
+                ..EngineSpec::named("linear")?.costs(shape, &Limits::default())?
             })
         },
         ..toy("picky", Wraps::Nothing)
@@ -301,8 +303,8 @@ static TOYS: &[Engine] = &[
         },
         estimate: |spec, shape| {
             let inner = spec.inner().expect("a wrapper has an inner engine");
-            let inner = inner.estimate(shape, &Limits::default())?;
-            Ok(Estimate {
+            let inner = inner.costs(shape, &Limits::default())?;
+            Ok(Costs {
                 bytes: inner.bytes + 1000,
                 ..inner
             })

@@ -170,7 +170,7 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
             let linear = EngineSpec::named("linear")?;
             request.build_inner(&linear, request.rules)
         },
-        estimate: |_, shape| EngineSpec::named("linear")?.estimate(shape, &Limits::default()),
+        estimate: |_, shape| EngineSpec::named("linear")?.costs(shape, &Limits::default()),
     }
 }
 

@@ -20,9 +20,8 @@
 //! ```
 //! use classyard::engine::adapter::{Algorithm, Family, build_static};
 //! use classyard::prelude::*;
-//! use classyard::{BuildError, BuildRequest, Engine, Estimate, Limits, LookupTrace};
-//! use classyard::{NoProgress, Shape, Wraps};
-//! use std::time::Duration;
+//! use classyard::{BuildError, BuildRequest, Costs, Engine, Limits, LookupTrace};
+//! use classyard::{NoProgress, Shape, Work, Wraps};
 //!
 //! /// Rules in order, best first: value and mask of each. It serves no ranges.
 //! struct Masks<const W: usize>(Vec<(Winner, [u64; W], [u64; W])>);
@@ -87,11 +86,14 @@
 //!     build: build_static::<AnyWidth>,
 //!     estimate: |_, shape| {
 //!         let (rules, words) = (shape.rules(), shape.schema().key_words());
-//!         Ok(Estimate {
-//!             bytes: rules * (size_of::<Winner>() + 2 * words * size_of::<u64>()),
-//!             build: Duration::from_nanos(60 * rules as u64),
-//!             lookup_ns: 10.0 + 0.5 * rules as f64,
-//!             update_ns: None,
+//!         let bytes = rules * (size_of::<Winner>() + 2 * words * size_of::<u64>());
+//!         let lookup = Work::of(60.0 + 3.0 * rules as f64).reading_ahead(1.0, bytes);
+//!         Ok(Costs {
+//!             bytes,
+//!             build: Work::of(600.0 * rules as f64),
+//!             batch: lookup.clone(),
+//!             single: lookup,
+//!             update: None,
 //!         })
 //!     },
 //! }];

@@ -43,7 +43,8 @@ use crate::classifier::{LookupTrace, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
 use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::memory::{bytes_of, map_bytes};
 use crate::packed::PackedRule;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
@@ -72,31 +73,33 @@ const COPYING: &str = "copying rules";
 /// Arrays of exactly the rules, and a map. A lookup compares half of the rules
 /// in the mean; an update moves half of them.
 #[allow(clippy::cast_precision_loss)] // estimates
-fn estimate(_: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(_: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row = schema.rule_words() * size_of::<u64>() + size_of::<Winner>();
     let count = rules as f64;
-    let compare = COMPARE_NS + COMPARE_WORD_NS * schema.rule_words() as f64;
-    Ok(Estimate {
+    let compare = COMPARE + COMPARE_WORD * schema.rule_words() as f64;
+    let lookup = Work::of(LOOKUP + count * 0.5 * compare);
+    Ok(Costs {
         bytes: rules * row + map_bytes::<RuleId, Known>(rules),
-        build: nanoseconds(count * (BUILD_NS + BUILD_BYTE_NS * row as f64)),
-        lookup_ns: LOOKUP_NS + count * 0.5 * compare,
-        update_ns: Some(UPDATE_NS + count * 0.5 * MOVE_BYTE_NS * row as f64),
+        build: Work::of(count * (BUILD + BUILD_BYTE * row as f64)),
+        batch: lookup.clone(),
+        single: lookup,
+        update: Some(Work::of(UPDATE + count * 0.5 * MOVE_BYTE * row as f64)),
     })
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// Comparing a rule, and for each of its words.
-const COMPARE_NS: f64 = 1.0;
-const COMPARE_WORD_NS: f64 = 0.1;
+const COMPARE: f64 = 10.0;
+const COMPARE_WORD: f64 = 1.0;
 /// A lookup besides.
-const LOOKUP_NS: f64 = 5.0;
+const LOOKUP: f64 = 50.0;
 /// Sorting and copying a rule.
-const BUILD_NS: f64 = 22.0;
-const BUILD_BYTE_NS: f64 = 0.1;
+const BUILD: f64 = 220.0;
+const BUILD_BYTE: f64 = 1.0;
 /// An update, and moving a byte of the array.
-const UPDATE_NS: f64 = 120.0;
-const MOVE_BYTE_NS: f64 = 0.009;
+const UPDATE: f64 = 1200.0;
+const MOVE_BYTE: f64 = 0.09;
 
 /// The engine at every key width.
 struct AnyWidth;

@@ -32,10 +32,11 @@ use std::fmt;
 
 use crate::classifier::Classifier;
 use crate::error::{BuildError, Refusal, SpecError};
-use crate::estimate::{Estimate, Shape};
+use crate::estimate::{Costs, Shape};
 use crate::schema::Schema;
 
 pub mod adapter;
+pub mod auto;
 
 mod bit_vector;
 mod cut_split;
@@ -44,6 +45,7 @@ mod forest;
 mod hyper_cuts;
 mod hyper_split;
 mod linear;
+mod observe;
 mod options;
 mod partition_sort;
 mod range_tree;
@@ -107,7 +109,7 @@ pub struct Engine {
     /// which checks first.
     pub build: BuildFn,
     /// What building to this specification over rules of a shape would make. An
-    /// engine that wraps another one calls [`EngineSpec::estimate`] for that
+    /// engine that wraps another one calls [`EngineSpec::costs`] for that
     /// one. Not called where `accepts` or the host refuses; limits are checked
     /// afterwards.
     pub estimate: EstimateFn,
@@ -117,11 +119,11 @@ pub struct Engine {
 /// [`adapter::build_static`], or a function of a wrapper's own.
 pub type BuildFn = fn(&mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildError>;
 
-/// How an engine estimates what it would cost.
+/// How an engine estimates what it would cost, whatever the machine.
 ///
 /// # Errors
 /// The error that building would give, such as [`BuildError::EngineFull`].
-pub type EstimateFn = fn(&EngineSpec, &Shape) -> Result<Estimate, BuildError>;
+pub type EstimateFn = fn(&EngineSpec, &Shape) -> Result<Costs, BuildError>;
 
 /// Which engines an engine wraps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

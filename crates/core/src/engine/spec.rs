@@ -12,7 +12,8 @@ use std::fmt;
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
-use crate::estimate::{Estimate, Shape};
+use crate::estimate::{Costs, Estimate, Shape};
+use crate::machine::{Machine, Operation};
 use crate::memory::Memory;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
@@ -263,20 +264,61 @@ impl EngineSpec {
         })
     }
 
-    /// What a classifier over rules of a shape would cost, without building
-    /// one. Takes milliseconds, however many rules there are.
+    /// What a classifier over rules of a shape would cost on the
+    /// [default machine](Machine::default), without building one. Takes
+    /// milliseconds, however many rules there are.
     ///
     /// # Errors
     /// The [`BuildError`] with which [`build`](Self::build) would refuse such
     /// rules. The bytes of [`BuildError::TooManyBytes`] are estimated, so rules
     /// near the limit may be refused by one of the two alone.
     pub fn estimate(&self, shape: &Shape, limits: &Limits) -> Result<Estimate, BuildError> {
+        self.estimate_on(shape, limits, &Machine::default())
+    }
+
+    /// The same on another machine.
+    ///
+    /// # Errors
+    /// Those of [`estimate`](Self::estimate).
+    pub fn estimate_on(
+        &self,
+        shape: &Shape,
+        limits: &Limits,
+        machine: &Machine,
+    ) -> Result<Estimate, BuildError> {
+        Ok(self.priced(&self.costs(shape, limits)?, machine))
+    }
+
+    /// What [costs](Self::costs) of this engine take on a machine, its
+    /// [factors](Machine::factor) included. Of an engine that wraps another one,
+    /// lookups and building have the factors of the inner one.
+    #[must_use]
+    pub fn priced(&self, costs: &Costs, machine: &Machine) -> Estimate {
+        let mut inner = self;
+        while let Some(next) = inner.inner() {
+            inner = next;
+        }
+        costs.on(machine, |operation| {
+            let of = match operation {
+                Operation::Update => self,
+                Operation::Batch | Operation::Single | Operation::Build => inner,
+            };
+            machine.factor(of.engine.name, operation)
+        })
+    }
+
+    /// The memory that a classifier over rules of a shape would hold, and the work
+    /// that it would be, whatever the machine.
+    ///
+    /// # Errors
+    /// Those of [`estimate`](Self::estimate).
+    pub fn costs(&self, shape: &Shape, limits: &Limits) -> Result<Costs, BuildError> {
         limits.check_rules(shape.rules())?;
         self.available()?;
         self.accepts(shape.schema())?;
-        let estimate = (self.engine.estimate)(self, shape)?;
-        limits.check_bytes(estimate.bytes)?;
-        Ok(estimate)
+        let costs = (self.engine.estimate)(self, shape)?;
+        limits.check_bytes(costs.bytes)?;
+        Ok(costs)
     }
 }
 

@@ -37,8 +37,8 @@ const FROZEN: Engine = Engine {
     },
     build: |request| Ok(Box::new(Frozen(linear(request)?))),
     estimate: |spec, shape| {
-        Ok(Estimate {
-            update_ns: None,
+        Ok(Costs {
+            update: None,
             ..estimate_linear(spec, shape)?
         })
     },
@@ -51,8 +51,8 @@ fn linear(request: &mut BuildRequest<'_>) -> Result<Box<dyn Classifier>, BuildEr
     request.build_inner(&linear, request.rules)
 }
 
-fn estimate_linear(_: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
-    EngineSpec::named("linear")?.estimate(shape, &Limits::default())
+fn estimate_linear(_: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
+    EngineSpec::named("linear")?.costs(shape, &Limits::default())
 }
 
 impl Classifier for Frozen {
@@ -139,7 +139,7 @@ const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
         },
         estimate: |spec, shape| {
             let inner = spec.inner().expect("a wrapper has an inner engine");
-            inner.estimate(shape, &Limits::default())
+            inner.costs(shape, &Limits::default())
         },
     }
 }

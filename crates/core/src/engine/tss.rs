@@ -43,7 +43,7 @@ use crate::engine::tuple_space::{
 };
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape};
+use crate::estimate::{Costs, Shape};
 use crate::monitor::Monitor;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::{MapState, Seed};
@@ -70,7 +70,7 @@ pub(super) const ENGINE: Engine = Engine {
 
 /// The tables follow from the tuples; tuples that differ in ports alone share
 /// one where ports are left out, and so do their rules' values.
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let schema = shape.schema();
     let ports = spec.options().choice("ports") == "on";
     let mut tables: HashMap<Box<[u64]>, TableEstimate, MapState> = HashMap::default();

@@ -74,7 +74,8 @@ use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::rule::{RuleId, Winner};
 use crate::schema::{MAX_FIELDS, prefix_mask};
@@ -114,7 +115,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// other values. Half of the words are joined in the mean before a rule is
 /// found.
 #[allow(clippy::cast_precision_loss)] // an estimate
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let row_bytes = bytes_of::<Block>(blocks_of(rules));
     let mut bytes = RankedRules::bytes_of(schema, rules);
@@ -137,12 +138,15 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     bytes = bytes.saturating_add(vectors);
     let fields = fields.max(1.0);
     let lines = fields * (row_bytes as f64 / 64.0 / 2.0).max(1.0);
-    let line = LINE_NS + prefetched_line_ns(bytes) / NEXT_LINES;
-    Ok(Estimate {
+    let lookup =
+        Work::of(LOOKUP + search * SEARCH + lines * LINE).reading_ahead(lines / NEXT_LINES, bytes);
+    let sorting = rules as f64 * fields * RULE + intervals * INTERVAL;
+    Ok(Costs {
         bytes,
-        build: nanoseconds(rules as f64 * fields * RULE_NS + intervals * 20.0 + copied * BYTE_NS),
-        lookup_ns: LOOKUP_NS + search * SEARCH_NS + lines * line,
-        update_ns: None,
+        build: Work::of(sorting + copied * BYTE),
+        single: lookup.clone().reading(fields, bytes),
+        batch: lookup,
+        update: None,
     })
 }
 
@@ -159,18 +163,20 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
-const LOOKUP_NS: f64 = 10.0;
+const LOOKUP: f64 = 100.0;
 /// Halving the intervals of a field, headers in groups.
-const SEARCH_NS: f64 = 1.0;
+const SEARCH: f64 = 10.0;
 /// Joining a line of a row, beside reading it, which the processor does ahead.
-const LINE_NS: f64 = 0.7;
+const LINE: f64 = 7.0;
 const NEXT_LINES: f64 = 8.0;
 /// Sorting the ends of a rule in a field, twice.
-const RULE_NS: f64 = 150.0;
+const RULE: f64 = 1500.0;
+/// Making an interval.
+const INTERVAL: f64 = 200.0;
 /// Copying or comparing a byte of a row.
-const BYTE_NS: f64 = 0.08;
+const BYTE: f64 = 0.8;
 
 /// Blocks that count as one step of work while building.
 const STEP_BLOCKS: usize = 32;

@@ -13,10 +13,9 @@ use super::{Known, Settings, check_rules};
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
 use crate::error::BuildError;
-use crate::estimate::{
-    Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, some_of, whole,
-};
+use crate::estimate::{Costs, Shape, some_of, whole};
 use crate::id_map::IdMap;
+use crate::machine::Work;
 use crate::monitor::unwatched;
 use crate::schema::Schema;
 
@@ -29,22 +28,22 @@ const SHARE: usize = 4;
 /// grows or shrinks.
 const MOST_POWER: f64 = 0.1;
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
-const LOOKUP_NS: f64 = 10.0;
+const LOOKUP: f64 = 100.0;
 /// A tree.
-const TREE_NS: f64 = 12.0;
+const TREE: f64 = 120.0;
 /// A node on the way, beside reading it.
-const NODE_NS: f64 = 0.8;
+const NODE: f64 = 8.0;
 /// Copying a rule, and dividing each of its fields.
-const COPY_NS: f64 = 350.0;
-const FIELD_NS: f64 = 150.0;
+const COPY: f64 = 3500.0;
+const FIELD: f64 = 1500.0;
 /// Clipping a rule to a box, choosing fields included.
-const CLIP_NS: f64 = 20.0;
+const CLIP: f64 = 200.0;
 /// An update besides what follows.
-const UPDATE_NS: f64 = 300.0;
+const UPDATE: f64 = 3000.0;
 /// A place of the changed rule.
-const PLACE_NS: f64 = 150.0;
+const PLACE: f64 = 1500.0;
 
 /// What trees have for each rule.
 #[derive(Clone, Copy, Debug)]
@@ -111,7 +110,7 @@ fn id_bytes(schema: &Schema, rules: usize, groups: usize) -> usize {
     at_width!(schema, at(rules, groups))
 }
 
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let settings = Settings::of(spec);
     let (schema, rules) = (shape.schema(), shape.rules() as f64);
@@ -123,15 +122,19 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     let bytes = nodes.saturating_add(rows).saturating_add(ids);
     let fields = schema.fields().len() as f64;
     let depth = (rules + 1.0).log2();
-    let copying = COPY_NS + FIELD_NS * fields;
+    let copying = COPY + FIELD * fields;
     let visited = (trees.trees - 1.0).max(1.0);
-    Ok(Estimate {
+    let instructions = LOOKUP + visited * TREE + depth * NODE;
+    Ok(Costs {
         bytes,
-        build: nanoseconds(rules * (copying + trees.clips * CLIP_NS)),
-        lookup_ns: LOOKUP_NS
-            + visited * TREE_NS
-            + depth * (NODE_NS + dependent_line_ns(nodes) / 16.0)
-            + 2.0 * visited * prefetched_line_ns(bytes),
-        update_ns: Some(UPDATE_NS + trees.places * PLACE_NS + 2.0 * dependent_line_ns(bytes)),
+        build: Work::of(rules * (copying + trees.clips * CLIP)),
+        batch: Work::of(instructions)
+            .reading(depth / 16.0, nodes)
+            .reading_ahead(2.0 * visited, bytes),
+        single: Work::of(instructions)
+            .mispredicting(visited)
+            .reading(depth / 2.0, nodes)
+            .reading(2.0 * visited, bytes),
+        update: Some(Work::of(UPDATE + trees.places * PLACE).reading(2.0, bytes)),
     })
 }

@@ -16,24 +16,25 @@ use crate::engine::EngineSpec;
 use crate::engine::range_tree::RangeTree;
 use crate::engine::ranked::RankedRules;
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns, some_of, whole};
+use crate::estimate::{Costs, Shape, some_of, whole};
 use crate::limits::Limits;
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::monitor::unwatched;
 use crate::simd::bits::Block;
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
-const LOOKUP_NS: f64 = 10.0;
+const LOOKUP: f64 = 100.0;
 /// Searching a field, and joining a block of its vectors.
-const FIELD_NS: f64 = 3.0;
-const BLOCK_NS: f64 = 1.0;
+const FIELD: f64 = 30.0;
+const BLOCK: f64 = 10.0;
 /// Comparing a candidate, of which there are some in the mean.
-const COMPARE_NS: f64 = 6.0;
+const COMPARE: f64 = 60.0;
 const CANDIDATES: f64 = 4.0;
 /// Copying a rule, and sorting each of its fields.
-const COPY_NS: f64 = 60.0;
-const SORT_NS: f64 = 200.0;
+const COPY: f64 = 600.0;
+const SORT: f64 = 2000.0;
 
 /// Numbers of the sample times as many rules as it stands for.
 #[derive(Clone, Copy)]
@@ -45,7 +46,7 @@ impl Scale {
     }
 }
 
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let (schema, rules, options) = (shape.schema(), shape.rules(), spec.options());
     let sample = some_of(shape.sample(), rules);
@@ -78,15 +79,14 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Bui
     let bytes = copy.saturating_add(bytes).saturating_add(vectors);
     let fields = schema.fields().len() as f64;
     let blocks = (row_blocks as f64 / 2.0).clamp(1.0, 8.0) * shared.joining as f64;
-    let line = prefetched_line_ns(bytes);
-    Ok(Estimate {
+    let searched = shared.fields.len() as f64;
+    let lookup = Work::of(LOOKUP + searched * FIELD + blocks * BLOCK + CANDIDATES * COMPARE);
+    Ok(Costs {
         bytes,
-        build: nanoseconds(rules as f64 * (COPY_NS + SORT_NS * fields)),
-        lookup_ns: LOOKUP_NS
-            + shared.fields.len() as f64 * FIELD_NS
-            + blocks * BLOCK_NS
-            + CANDIDATES * (COMPARE_NS + line),
-        update_ns: None,
+        build: Work::of(rules as f64 * (COPY + SORT * fields)),
+        batch: lookup.clone().reading_ahead(CANDIDATES, bytes),
+        single: lookup.reading(searched + CANDIDATES, bytes),
+        update: None,
     })
 }
 

@@ -16,9 +16,8 @@ use super::structure::Structure;
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
 use crate::error::BuildError;
-use crate::estimate::{
-    Estimate, Shape, Tuple, dependent_line_ns, nanoseconds, prefetched_line_ns, whole,
-};
+use crate::estimate::{Costs, Shape, Tuple, whole};
+use crate::machine::Work;
 
 /// Tuples that are looked at: the commonest. The others join the tables of
 /// these.
@@ -33,29 +32,29 @@ const BUCKET: f64 = 0.75;
 /// The part of the tables with better rules that a lookup probes.
 const PROBED: f64 = 0.35;
 
-// Prices in nanoseconds; what they were fitted to: see `crate::estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup, whatever it probes.
-const LOOKUP_NS: f64 = 4.5;
+const LOOKUP: f64 = 45.0;
 /// Hashing a key and reading a slot, and for each word of the key.
-const PROBE_NS: f64 = 2.0;
-const PROBE_WORD_NS: f64 = 0.5;
+const PROBE: f64 = 20.0;
+const PROBE_WORD: f64 = 5.0;
 /// Comparing with a run, and for each column and rule.
-const COMPARE_NS: f64 = 2.0;
-const COLUMN_NS: f64 = 0.15;
+const COMPARE: f64 = 20.0;
+const COLUMN: f64 = 1.5;
 /// Going to nested tables.
-const NESTED_NS: f64 = 90.0;
+const NESTED: f64 = 900.0;
 /// An update, without fetching what it writes, and for each word of the row.
-const UPDATE_NS: f64 = 170.0;
-const UPDATE_WORD_NS: f64 = 5.0;
+const UPDATE: f64 = 1700.0;
+const UPDATE_WORD: f64 = 50.0;
 /// Lines that an update fetches, one after the other: of rows and ids, of slots.
 const FETCHED: [f64; 2] = [10.0, 2.0];
 /// Learning: once, and for each tuple, each less for fewer rules than those; for
 /// all tuples at most; dealing a rule out.
-const LEARN_NS: f64 = 4.5e6;
-const LEARN_TUPLE_NS: f64 = 3.0e4;
+const LEARN: f64 = 4.5e7;
+const LEARN_TUPLE: f64 = 3.0e5;
 const LEARN_FEW: [f64; 2] = [500.0, 5000.0];
-const LEARN_MOST_NS: f64 = 3.0e7;
-const DEAL_NS: f64 = 200.0;
+const LEARN_MOST: f64 = 3.0e8;
+const DEAL: f64 = 2000.0;
 
 /// A table of the root.
 struct Table {
@@ -121,11 +120,11 @@ fn tables(shape: &Shape, target: f64) -> Vec<Table> {
 }
 
 /// For [`Engine::estimate`](crate::engine::Engine::estimate).
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     at_width!(shape.schema(), at(spec, shape))
 }
 
-fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
     let capacity = Structure::<W>::capacity_for(schema);
     if rules > capacity {
@@ -163,29 +162,35 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, Buil
     let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
 
     let columns = Structure::<W>::columns_for(schema) as f64;
-    let slot_line = prefetched_line_ns(slots * size_of::<u64>());
+    let slot_bytes = slots * size_of::<u64>();
     let run_lines = (compares * columns * 8.0 / 64.0).max(1.0);
-    let lookup_ns = LOOKUP_NS
-        + probes * (PROBE_NS + PROBE_WORD_NS * W as f64 + slot_line)
-        + COMPARE_NS
-        + compares * columns * COLUMN_NS
-        + run_lines * prefetched_line_ns(rows)
-        + nested * NESTED_NS;
+    let instructions = LOOKUP
+        + probes * (PROBE + PROBE_WORD * W as f64)
+        + COMPARE
+        + compares * columns * COLUMN
+        + nested * NESTED;
+    let batch = Work::of(instructions)
+        .reading_ahead(probes, slot_bytes)
+        .reading_ahead(run_lines, rows);
+    let single = Work::of(instructions)
+        .mispredicting(1.0)
+        .reading_ahead(probes, slot_bytes)
+        .reading(1.0, rows)
+        .reading_ahead(run_lines, rows);
 
     let few = (all / LEARN_FEW[0]).min(1.0);
     let some = (all / LEARN_FEW[1]).min(1.0);
-    let kinds = LEARN_TUPLE_NS * shape.tuples().len() as f64;
-    let learning = LEARN_NS * few + (kinds * some).min(LEARN_MOST_NS);
-    let update_ns = UPDATE_NS
-        + UPDATE_WORD_NS * columns
-        + FETCHED[0] * dependent_line_ns(rows)
-        + FETCHED[1] * dependent_line_ns(slots * size_of::<u64>())
-        + nested * NESTED_NS;
-    Ok(Estimate {
+    let kinds = LEARN_TUPLE * shape.tuples().len() as f64;
+    let learning = LEARN * few + (kinds * some).min(LEARN_MOST);
+    let update = Work::of(UPDATE + UPDATE_WORD * columns + nested * NESTED)
+        .reading(FETCHED[0], rows)
+        .reading(FETCHED[1], slot_bytes);
+    Ok(Costs {
         bytes,
-        build: nanoseconds(learning + DEAL_NS * all),
-        lookup_ns,
-        update_ns: Some(update_ns),
+        build: Work::of(learning + DEAL * all),
+        batch,
+        single,
+        update: Some(update),
     })
 }
 

@@ -9,24 +9,25 @@ use crate::engine::EngineSpec;
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{PerRule, Prediction, indices};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, dependent_line_ns, prefetched_line_ns, whole};
+use crate::estimate::{Costs, Shape, whole};
 use crate::limits::Limits;
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::ruleset::RuleSet;
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
-const LOOKUP_NS: f64 = 15.0;
+const LOOKUP: f64 = 150.0;
 /// Going down to a child, beside reading it.
-const NODE_NS: f64 = 1.0;
+const NODE: f64 = 10.0;
 /// Comparing a rule.
-const RULE_NS: f64 = 1.0;
+const RULE: f64 = 10.0;
 /// Copying a rule, and dividing each of its fields.
-const COPY_NS: f64 = 60.0;
-const FIELD_NS: f64 = 100.0;
+const COPY: f64 = 600.0;
+const FIELD: f64 = 1000.0;
 /// Clipping a rule to the box of a child, choosing cuts included.
-const CLIP_NS: f64 = 20.0;
+const CLIP: f64 = 200.0;
 
 /// What a tree over `count` rules would be, of which `some` are a sample, by their
 /// indices in a rule set. Builds trees over the sample.
@@ -69,21 +70,25 @@ pub(in crate::engine) fn predict(
     let lists = bytes_of::<u32>(whole((tree.places * count).ceil()));
     let bytes = rules_bytes.saturating_add(nodes).saturating_add(lists);
     let compared = (tree.length / 2.0).max(1.0);
-    let copying = COPY_NS + FIELD_NS * fields;
+    let copying = COPY + FIELD * fields;
+    let instructions = LOOKUP + tree.depth * NODE + compared * RULE;
     Ok(Prediction {
         bytes,
-        build_ns: count * (copying + tree.work * CLIP_NS),
-        lookup_ns: LOOKUP_NS
-            + tree.depth * (NODE_NS + dependent_line_ns(nodes) / 16.0)
-            + compared * RULE_NS
-            + 2.0 * prefetched_line_ns(bytes),
+        build: Work::of(count * (copying + tree.work * CLIP)),
+        batch: Work::of(instructions)
+            .reading(tree.depth / 16.0, nodes)
+            .reading_ahead(2.0, bytes),
+        single: Work::of(instructions)
+            .mispredicting(1.0)
+            .reading(tree.depth / 2.0, nodes)
+            .reading(2.0, bytes),
     })
 }
 
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let (sample, count) = (shape.sample(), shape.rules());
     let predict =
         |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
-    Ok(unwatched(predict).estimate())
+    Ok(unwatched(predict).costs())
 }

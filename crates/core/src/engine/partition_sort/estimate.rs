@@ -13,9 +13,10 @@ use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
 use crate::engine::tuple_space::{Arena, EntryIndex};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, dependent_line_ns, nanoseconds, prefetched_line_ns, whole};
+use crate::estimate::{Costs, Shape, whole};
 use crate::id_map::IdMap;
 use crate::limits::Limits;
+use crate::machine::Work;
 use crate::monitor::unwatched;
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
@@ -24,20 +25,20 @@ use crate::seed::Seed;
 /// Nodes for each rule.
 const NODES: f64 = 0.12;
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
-const LOOKUP_NS: f64 = 8.0;
+const LOOKUP: f64 = 80.0;
 /// Going down to a child, beside reading it.
-const NODE_NS: f64 = 2.5;
+const NODE: f64 = 25.0;
 /// Comparing a rule.
-const RULE_NS: f64 = 4.0;
+const RULE: f64 = 40.0;
 /// An update besides what follows, and trying a partition.
-const UPDATE_NS: f64 = 250.0;
-const TRY_NS: f64 = 30.0;
+const UPDATE: f64 = 2500.0;
+const TRY: f64 = 300.0;
 /// Reading and sorting the interval of a rule while building.
-const INTERVAL_NS: f64 = 40.0;
+const INTERVAL: f64 = 400.0;
 /// Storing a rule while building.
-const STORE_NS: f64 = 60.0;
+const STORE: f64 = 600.0;
 
 fn record_bytes<const W: usize>(schema: &Schema, rules: usize) -> usize {
     Arena::<W>::bytes_for(schema, rules)
@@ -60,35 +61,42 @@ fn placed_in_rest<const W: usize>(rules: &RuleSet, leaf: usize, most: usize) -> 
     built.rest.space.len()
 }
 
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let (schema, rules) = (shape.schema(), shape.rules());
     let rest = whole(rules as f64 * rest(spec, shape));
-    let mut in_rest = None;
+    let mut in_rest = Costs::default();
     if rest > 0 {
         let tuples = EngineSpec::named("tss").expect("a registered engine");
-        in_rest = Some(tuples.estimate(&shape.with_rules(rest), &Limits::default())?);
+        in_rest = tuples.costs(&shape.with_rules(rest), &Limits::default())?;
     }
-    let rest_bytes = in_rest.map_or(0, |estimate| estimate.bytes);
-    let rest_ns = in_rest.map_or(0.0, |estimate| estimate.lookup_ns);
     let in_trees = rules - rest.min(rules);
     let count = rules as f64;
     let records = at_width!(schema, record_bytes(schema, in_trees));
     let nodes = whole(in_trees as f64 * NODES) * size_of::<Node>();
     let ids = IdMap::<EntryIndex>::bytes_for(in_trees, shape.id_groups());
-    let bytes = records + ids + nodes + rest_bytes;
+    let bytes = records + ids + nodes + in_rest.bytes;
     // A sortable set takes rules of several tuples.
     let partitions = (shape.tuples().len() as f64).powf(0.4).clamp(1.0, 30.0);
     let depth = (1.0 + count / partitions).log2() / 2.5;
     let looked_at = 1.0 + partitions / 3.0;
-    let walk =
-        depth * (NODE_NS + prefetched_line_ns(nodes)) + RULE_NS + prefetched_line_ns(records);
     let fields = schema.fields().len() as f64;
-    let fetched = dependent_line_ns(nodes) + dependent_line_ns(records);
-    Ok(Estimate {
+    let instructions = LOOKUP + looked_at * (depth * NODE + RULE);
+    let batch = Work::of(instructions)
+        .reading_ahead(looked_at * depth, nodes)
+        .reading_ahead(looked_at, records);
+    let single = Work::of(instructions)
+        .mispredicting(looked_at)
+        .reading(looked_at * depth / 4.0, nodes)
+        .reading(looked_at, records);
+    let update = Work::of(UPDATE + looked_at * TRY)
+        .reading(looked_at, nodes)
+        .reading(looked_at, records);
+    Ok(Costs {
         bytes,
-        build: nanoseconds(count * (STORE_NS + INTERVAL_NS * fields * partitions.sqrt())),
-        lookup_ns: LOOKUP_NS + looked_at * walk + rest_ns,
-        update_ns: Some(UPDATE_NS + looked_at * (TRY_NS + fetched)),
+        build: Work::of(count * (STORE + INTERVAL * fields * partitions.sqrt())),
+        batch: batch + in_rest.batch,
+        single: single + in_rest.single,
+        update: Some(update),
     })
 }

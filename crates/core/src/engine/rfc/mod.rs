@@ -84,7 +84,8 @@ use crate::engine::bit_vector::{self, BitVector, Field};
 use crate::engine::range_tree::GROUP;
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds, prefetched_line_ns};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::projection::{Columns, Projection};
@@ -127,7 +128,7 @@ pub(super) const ENGINE: Engine = Engine {
 /// Vectors as `bit-vector` estimates them, and the tables that were counted when
 /// the shape was measured.
 #[allow(clippy::cast_precision_loss)] // an estimate
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let vectors = bit_vector::estimate(spec, shape)?;
     let cells = shape.fields().iter().map(|field| field.combined);
     let (cells, tables) = cells
@@ -148,24 +149,26 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
         let cuts = 2 * (field.prefixes + field.ranges);
         ((cuts + 1) as f64).log2()
     });
-    let reads = tables as f64 * (READ_NS + prefetched_line_ns(bytes) / 2.0);
-    Ok(Estimate {
+    let tables = tables as f64;
+    let lookup = Work::of(LOOKUP + search.sum::<f64>() * SEARCH + tables * READ);
+    Ok(Costs {
         bytes: vectors.bytes + bytes,
-        build: vectors.build + nanoseconds(cells as f64 * CELL_NS),
-        lookup_ns: LOOKUP_NS + search.sum::<f64>() * SEARCH_NS + reads,
-        update_ns: None,
+        build: vectors.build + Work::of(cells as f64 * CELL),
+        batch: lookup.clone().reading_ahead(tables / 2.0, bytes),
+        single: lookup.reading(tables / 2.0, bytes),
+        update: None,
     })
 }
 
-// Prices in nanoseconds; what they were fitted to: see `estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup besides what follows.
-const LOOKUP_NS: f64 = 3.0;
+const LOOKUP: f64 = 30.0;
 /// Halving the intervals of a field, headers in groups.
-const SEARCH_NS: f64 = 0.7;
+const SEARCH: f64 = 7.0;
 /// A table, beside reading it.
-const READ_NS: f64 = 1.0;
+const READ: f64 = 10.0;
 /// An entry of a table.
-const CELL_NS: f64 = 4.0;
+const CELL: f64 = 40.0;
 
 /// The most bytes of vectors and tables together.
 fn most_bytes(spec: &EngineSpec) -> usize {

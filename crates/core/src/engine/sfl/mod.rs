@@ -81,7 +81,8 @@ use crate::classifier::Classifier;
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::{Engine, EngineOption, EngineSpec, OptionValue, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 use crate::progress::Progress;
 use crate::schema::Schema;
 
@@ -222,28 +223,30 @@ const COMPARE_NS: f64 = 1.0;
 const COMPARE_WORD_NS: f64 = 0.1;
 /// The work between two reports of progress: 4,096 steps.
 const REPORT_NS: f64 = 400_000.0;
+
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup beside the inner engine's.
-const LOOKUP_NS: f64 = 2.0;
+const LOOKUP: f64 = 20.0;
 /// Copying a rule into the master set.
-const BUILD_NS: f64 = 30.0;
+const BUILD: f64 = 300.0;
 /// An update of the master set and the buffer.
-const UPDATE_NS: f64 = 250.0;
+const UPDATE: f64 = 2500.0;
 
 /// The inner engine and the master rule set, nothing in the buffer.
 #[allow(clippy::cast_precision_loss)] // an estimate
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let limits = crate::limits::Limits::default();
-    let inner = inner_of(spec).estimate(shape, &limits)?;
+    let inner = inner_of(spec).costs(shape, &limits)?;
     let rules = shape.rules();
     let own = match spec.options().choice("form") {
         "paper" => Paper::bytes_of(shape.schema(), rules),
         _ => Master::bytes_of(shape.schema(), rules),
     };
-    let build = inner.build.as_secs_f64() * 1e9 + rules as f64 * BUILD_NS;
-    Ok(Estimate {
+    Ok(Costs {
         bytes: inner.bytes.saturating_add(own),
-        build: nanoseconds(build),
-        lookup_ns: inner.lookup_ns + LOOKUP_NS,
-        update_ns: Some(UPDATE_NS),
+        build: inner.build + Work::of(rules as f64 * BUILD),
+        batch: inner.batch + Work::of(LOOKUP),
+        single: inner.single + Work::of(LOOKUP),
+        update: Some(Work::of(UPDATE)),
     })
 }

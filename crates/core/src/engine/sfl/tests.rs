@@ -77,11 +77,10 @@ const LIST: Engine = Engine {
     accepts: Engine::accepts_all,
     build: build_static::<List>,
     estimate: |_, shape| {
-        Ok(Estimate {
+        Ok(Costs {
             bytes: 100 * shape.rules(),
-            build: nanoseconds(1e6),
-            lookup_ns: 10.0,
-            update_ns: None,
+            build: Work::of(1e7),
+            ..Costs::default()
         })
     },
     ..ENGINE

@@ -69,8 +69,9 @@ use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{MOST_RULES, Outline, indices};
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, sample_of};
+use crate::estimate::{Costs, Shape, sample_of};
 use crate::limits::Limits;
+use crate::machine::Machine;
 use crate::memory::bytes_of;
 use crate::monitor::{Monitor, unwatched};
 use crate::rule::{RuleId, Winner};
@@ -125,7 +126,7 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let rules = Rules {
         rules: shape.sample(),
@@ -138,7 +139,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
         predicted.bytes += container_bytes(plan.trees.len());
         Ok(predicted)
     });
-    Ok(predicted.estimate())
+    Ok(predicted.costs())
 }
 
 /// The engine at every key width.
@@ -355,13 +356,14 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
         let outlines = self.trees.iter().map(Tree::outline);
         let most = |of: fn(&Outline) -> usize| outlines.clone().map(of).max().unwrap_or(0);
         let predicted = &self.plan.predicted;
+        let predicted_ns = Machine::default().ns(&predicted.batch);
         vec![
             Metric::count("trees", self.trees.len()),
             Metric::count("hyper-split trees", self.count(Kind::Split)),
             Metric::count("hyper-cuts trees", self.count(Kind::Cuts)),
             Metric::word("parted by", self.plan.parted_by()),
             Metric::bytes("predicted bytes", predicted.bytes),
-            Metric::nanoseconds("predicted lookup", predicted.lookup_ns),
+            Metric::nanoseconds("predicted lookup", predicted_ns),
             Metric::nanoseconds("predicted lookup, one tree", self.plan.one_tree_ns),
             Metric::count("depth", most(|outline| outline.depth)),
             Metric::count("longest list", most(|outline| outline.longest)),

@@ -4,6 +4,7 @@ use super::classes::{Classes, Subset};
 use crate::engine::tree::Prediction;
 use crate::engine::{EngineSpec, hyper_cuts, hyper_split};
 use crate::error::BuildError;
+use crate::machine::Machine;
 use crate::monitor::Monitor;
 use crate::ruleset::RuleSet;
 
@@ -98,6 +99,8 @@ impl Plan {
         if several && ways.len() > 1 {
             ways.remove(0);
         }
+        let machine = Machine::default();
+        let lookup_ns = |plan: &Plan| machine.ns(&plan.predicted.batch);
         let mut best: Option<Plan> = None;
         let mut one_tree_ns = 0.0;
         for way in ways {
@@ -111,9 +114,9 @@ impl Plan {
                 plan.predicted = plan.predicted.and(predicted);
             }
             if plan.trees.len() == 1 {
-                one_tree_ns = plan.predicted.lookup_ns;
+                one_tree_ns = lookup_ns(&plan);
             }
-            let is_faster = |best: &Plan| plan.predicted.lookup_ns < best.predicted.lookup_ns;
+            let is_faster = |best: &Plan| lookup_ns(&plan) < lookup_ns(best);
             if best.as_ref().is_none_or(is_faster) {
                 best = Some(plan);
             }
@@ -136,7 +139,8 @@ impl Plan {
         let (some, count) = self.part(of, subset);
         let split = Kind::Split.predict(spec, of.rules, &some, count, monitor)?;
         let cuts = Kind::Cuts.predict(spec, of.rules, &some, count, monitor)?;
-        Ok(if cuts.lookup_ns < split.lookup_ns {
+        let machine = Machine::default();
+        Ok(if machine.ns(&cuts.batch) < machine.ns(&split.batch) {
             (Kind::Cuts, cuts)
         } else {
             (Kind::Split, split)

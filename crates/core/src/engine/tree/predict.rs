@@ -7,7 +7,8 @@
 #![allow(clippy::cast_precision_loss)] // estimates
 
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, nanoseconds};
+use crate::estimate::{Costs, Shape};
+use crate::machine::Work;
 
 /// The smaller of two samples has this share of the rules of the larger one.
 const SHARE: usize = 4;
@@ -74,12 +75,15 @@ impl PerRule {
 }
 
 /// What a tree would be.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in crate::engine) struct Prediction {
     /// Bytes held, the rules included.
     pub(in crate::engine) bytes: usize,
-    pub(in crate::engine) build_ns: f64,
-    pub(in crate::engine) lookup_ns: f64,
+    pub(in crate::engine) build: Work,
+    /// A header of a batch.
+    pub(in crate::engine) batch: Work,
+    /// A header looked up alone.
+    pub(in crate::engine) single: Work,
 }
 
 impl Prediction {
@@ -87,18 +91,20 @@ impl Prediction {
     pub(in crate::engine) fn and(self, other: Prediction) -> Prediction {
         Prediction {
             bytes: self.bytes.saturating_add(other.bytes),
-            build_ns: self.build_ns + other.build_ns,
-            lookup_ns: self.lookup_ns + other.lookup_ns,
+            build: self.build + other.build,
+            batch: self.batch + other.batch,
+            single: self.single + other.single,
         }
     }
 
-    /// As an estimate, of an engine that takes no updates.
-    pub(in crate::engine) fn estimate(self) -> Estimate {
-        Estimate {
+    /// Those of an engine that takes no updates.
+    pub(in crate::engine) fn costs(self) -> Costs {
+        Costs {
             bytes: self.bytes,
-            build: nanoseconds(self.build_ns),
-            lookup_ns: self.lookup_ns,
-            update_ns: None,
+            build: self.build,
+            batch: self.batch,
+            single: self.single,
+            update: None,
         }
     }
 }

@@ -11,34 +11,32 @@ use super::arena::{Arena, EntryIndex};
 use super::slots::Slots;
 use super::{Form, Table, TableNumber};
 use crate::engine::adapter::at_width;
-use crate::estimate::{
-    Estimate, Shape, Tuple, dependent_line_ns, grown, map_bytes, nanoseconds, prefetched_line_ns,
-    whole,
-};
+use crate::estimate::{Costs, Shape, Tuple, grown, map_bytes, whole};
+use crate::machine::Work;
 use crate::rule::RuleId;
 use crate::schema::Schema;
 
-// Prices in nanoseconds; what they were fitted to: see `crate::estimate`.
+// Instructions; what they were fitted to: see `crate::estimate`.
 /// A lookup, whatever it probes.
-const LOOKUP_NS: f64 = 8.0;
+const LOOKUP: f64 = 80.0;
 /// Hashing a key and finding an empty slot, and for each word of the key.
-const PROBE_NS: f64 = 3.0;
-const PROBE_WORD_NS: f64 = 0.5;
+const PROBE: f64 = 30.0;
+const PROBE_WORD: f64 = 5.0;
 /// Comparing a rule, without fetching it.
-const COMPARE_NS: f64 = 4.0;
+const COMPARE: f64 = 40.0;
 /// An update, without fetching what it reads and writes; for each word of the
 /// key; and making or dropping a table.
-const UPDATE_NS: f64 = 70.0;
-const UPDATE_WORD_NS: f64 = 3.0;
-const TABLE_NS: f64 = 150.0;
+const UPDATE: f64 = 700.0;
+const UPDATE_WORD: f64 = 30.0;
+const TABLE: f64 = 1500.0;
 /// Lines that an update fetches, one after the other: of the ids, of slots, of
 /// records and of tables.
 const FETCHED: [f64; 4] = [4.0, 2.0, 6.0, 2.0];
 /// Looking whether a rule fits a table.
-const FIT_NS: f64 = 1.5;
+const FIT: f64 = 15.0;
 /// Storing and linking a rule while building, and the part of an update's
 /// fetches that this has: ids and records are written in their order.
-const STORE_NS: f64 = 55.0;
+const STORE: f64 = 550.0;
 const STORE_FETCHED: f64 = 0.25;
 /// Bits of a mask for which half of the keys that are in no rule of a table find
 /// one that is.
@@ -125,8 +123,8 @@ pub(in crate::engine) enum Placing {
     /// One table is tried after the other.
     ByTrial {
         /// What choosing masks and moving rules costs while building, in
-        /// nanoseconds a rule.
-        moves_ns: f64,
+        /// instructions a rule.
+        moves: f64,
     },
 }
 
@@ -142,7 +140,7 @@ impl SpaceEstimate<'_> {
     pub(in crate::engine) fn estimate(
         &self,
         tables: impl IntoIterator<Item = TableEstimate>,
-    ) -> Estimate {
+    ) -> Costs {
         let tables: Vec<TableEstimate> = tables.into_iter().collect();
         let (schema, rules) = (self.shape.schema(), self.shape.rules());
         let keys = tables.iter().map(|table| whole(table.keys.round()));
@@ -159,9 +157,7 @@ impl SpaceEstimate<'_> {
         let bytes = records + ids + slots + grown(tables.len()) * table;
 
         let words = schema.key_words() as f64;
-        let probe = PROBE_NS + PROBE_WORD_NS * words + prefetched_line_ns(slots);
         let record_lines = (records as f64 / 64.0 / rules.max(1) as f64).max(1.0);
-        let fetch = record_lines * prefetched_line_ns(records);
         let all = (rules as f64).max(1.0);
         let (mut probes, mut compares) = (0.0, 0.0);
         for table in &tables {
@@ -173,35 +169,42 @@ impl SpaceEstimate<'_> {
             compares += own * (1.0 + (chain - 1.0) * 0.5);
             compares += (probing - own).max(0.0) * found * chain;
         }
-        let lookup_ns = LOOKUP_NS + probes * probe + compares * (COMPARE_NS + fetch);
+        let instructions = LOOKUP + probes * (PROBE + PROBE_WORD * words) + compares * COMPARE;
+        let batch = Work::of(instructions)
+            .reading_ahead(probes, slots)
+            .reading_ahead(compares * record_lines, records);
+        let single = Work::of(instructions)
+            .mispredicting(1.0)
+            .reading_ahead(probes, slots)
+            .reading(compares, records);
 
         let places = [ids, slots, records, tables.len() * table];
-        let fetches = places.map(dependent_line_ns);
-        let fetching: f64 = fetches
-            .iter()
-            .zip(FETCHED)
-            .map(|(ns, count)| ns * count)
-            .sum();
-        let making = (tables.len() as f64 / all).min(1.0) * TABLE_NS;
-        let find = match self.placing {
-            Placing::ByMask => 0.0,
-            Placing::ByTrial { .. } => FIT_NS * 0.5 * tables.len() as f64,
+        let fetching = |part: f64| {
+            let fetches = places.iter().zip(FETCHED);
+            fetches.fold(Work::default(), |work, (&bytes, lines)| {
+                work.reading(lines * part, bytes)
+            })
+        };
+        let making = (tables.len() as f64 / all).min(1.0) * TABLE;
+        let (find, moves) = match self.placing {
+            Placing::ByMask => (0.0, 0.0),
+            Placing::ByTrial { moves } => (FIT * 0.5 * tables.len() as f64, moves),
         };
         let chains: f64 = tables.iter().map(|t| t.rules / all * t.chain()).sum();
-        let walk = 0.5 * chains * dependent_line_ns(records);
-        let store = STORE_NS + UPDATE_WORD_NS * words + STORE_FETCHED * fetching;
-        let moves = match self.placing {
-            Placing::ByMask => 0.0,
-            Placing::ByTrial { moves_ns } => moves_ns,
-        };
+        let store = Work::of(STORE + UPDATE_WORD * words + making + find + moves)
+            .reading(0.5 * chains, records)
+            + fetching(STORE_FETCHED);
         // A rule that comes looks for a table and walks a chain; one that goes
         // needs no table found.
-        let update = UPDATE_NS + UPDATE_WORD_NS * words + fetching + making;
-        Estimate {
+        let update = Work::of(UPDATE + UPDATE_WORD * words + making + 0.5 * find)
+            .reading(0.25 * chains, records)
+            + fetching(1.0);
+        Costs {
             bytes,
-            build: nanoseconds(all * (store + making + find + walk + moves)),
-            lookup_ns,
-            update_ns: Some(update + 0.5 * (find + walk)),
+            build: store * all,
+            batch,
+            single,
+            update: Some(update),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
 use crate::engine::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use crate::error::BuildError;
-use crate::estimate::{Estimate, Shape, Tuple};
+use crate::estimate::{Costs, Shape, Tuple};
 use crate::schema::{MatchKind, Schema};
 use crate::seed::splitmix;
 
@@ -42,26 +42,26 @@ const SPLITS: usize = 64;
 
 /// Placing a rule in a table that is looked for, moving it when its table is
 /// split, and choosing its table offline, in
-/// nanoseconds; what they were fitted to: see `crate::estimate`.
-const PLACE_NS: f64 = 35.0;
-const MOVE_NS: f64 = 50.0;
-const SELECT_NS: f64 = 60.0;
+/// instructions; what they were fitted to: see `crate::estimate`.
+const PLACE: f64 = 350.0;
+const MOVE: f64 = 500.0;
+const SELECT: f64 = 600.0;
 
 /// For [`Engine::estimate`](crate::engine::Engine::estimate).
-pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Estimate, BuildError> {
+pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let settings = Settings::of(spec);
     let (form, selection) = TupleMerge::form(&settings, shape.schema());
     let (tables, splits) = at_width!(shape.schema(), tables(&settings, &selection, shape));
-    let moves_ns = match settings.variant {
-        Variant::Offline => SELECT_NS,
+    let moves = match settings.variant {
+        Variant::Offline => SELECT,
         Variant::Online | Variant::Vpp => {
-            PLACE_NS + MOVE_NS * f64::from(splits) / tables.len().max(1) as f64
+            PLACE + MOVE * f64::from(splits) / tables.len().max(1) as f64
         }
     };
     let space = SpaceEstimate {
         shape,
         form,
-        placing: Placing::ByTrial { moves_ns },
+        placing: Placing::ByTrial { moves },
     };
     Ok(space.estimate(tables))
 }
