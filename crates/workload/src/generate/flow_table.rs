@@ -332,8 +332,8 @@ impl Maker {
     fn new(table: FlowTable, config: &GeneratorConfig) -> Maker {
         let mut draw = Draw::new(config.seed, table.name());
         // Individual, universally administered addresses.
-        let vendors = (0..VENDORS).map(|_| (1 + draw.bits()) & 0xfc_ffff);
-        let vendors = vendors.map(|vendor| vendor.max(1) << 24).collect();
+        let vendors = (0..VENDORS).map(|_| (draw.bits() & 0xfc_ffff).max(1) << 24);
+        let vendors = vendors.collect();
         let routers = (config.rules / ROUTER_ROUTES).clamp(1, ROUTERS);
         let numbers = 1..=u64::try_from(routers).expect("a few");
         let weight = |router: usize| if router == 0 { routers as f64 } else { 1.0 };

@@ -193,8 +193,8 @@ fn family(args: &Args, reporter: Reporter) -> Result<Family, Failure> {
         return Ok(Family::Hostile(set));
     }
     let openflow = args.profile.as_deref().and_then(openflow_set);
-    if let Some(table @ Family::FlowTable(_)) = openflow {
-        return Ok(table);
+    if let Some(Family::FlowTable(table)) = openflow {
+        return Ok(Family::FlowTable(table));
     }
     if args.family == FamilyName::Openflow15 || openflow.is_some() {
         if openflow.is_none() && (args.profile.is_some() || args.seed_file.is_some()) {

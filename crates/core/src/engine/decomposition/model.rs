@@ -25,9 +25,28 @@ use super::pick::drawn_value;
 use super::screen::Entry;
 use crate::classifier::Metric;
 use crate::engine::bit_vector::places;
+use crate::machine::Work;
 use crate::memory::bytes_of;
 use crate::schema::MAX_FIELDS;
 use crate::simd::bits::Block;
+
+// Instructions of each operation: estimates from the source, neither counted in
+// machine code, as [DEC14] Table VII does, nor fitted to measurements yet.
+/// A lookup besides what follows.
+const LOOKUP: f64 = 60.0;
+/// Reading a node of a range tree, searching a hash table or a table of all values.
+pub(super) const NODE: f64 = 14.0;
+pub(super) const HASH: f64 = 26.0;
+pub(super) const TABLE: f64 = 12.0;
+/// A step of joining, and each block in it.
+const STEP: f64 = 30.0;
+const BLOCK: f64 = 3.0;
+/// Going to a list, looking at a tag, and comparing a rule of four key words or
+/// fewer; each further word is one more in four.
+const LIST: f64 = 14.0;
+const ENTRY: f64 = 12.0;
+const COMPARE: f64 = 50.0;
+const COMPARE_WORD: f64 = 6.0;
 
 /// Headers that are looked up to count.
 const HEADERS: usize = 256;
@@ -48,6 +67,9 @@ pub(super) struct Counts {
     pub(super) compared: f64,
     /// Lists that are met which are not empty.
     pub(super) lists: f64,
+    /// Lines of a rule, and words of a key.
+    pub(super) rule_lines: f64,
+    pub(super) key_words: f64,
     /// Bytes of searches and classes, of lists and vectors, and of rules.
     pub(super) search_bytes: usize,
     pub(super) list_bytes: usize,
@@ -64,6 +86,9 @@ impl Decomposition {
             list_bytes: bytes_of::<Entry>(shared.store.lists.len() + shared.wide.len()),
             row_bytes: bytes_of::<Block>(shared.store.rows.len()),
             rule_bytes: self.rules.bytes(),
+            // A rule may begin anywhere in a line.
+            rule_lines: (self.rules.schema().rule_words() as f64 - 1.0) / 8.0 + 1.0,
+            key_words: self.rules.schema().key_words() as f64,
             ..Counts::default()
         };
         for field in &shared.fields {
@@ -155,6 +180,8 @@ impl Decomposition {
     /// Counts for people, and for those who predict times.
     pub(super) fn work_metrics(&self) -> Vec<Metric> {
         let counts = self.counts();
+        let joining = self.shared.joining.max(1) as f64;
+        let comparison = COMPARE + COMPARE_WORD * counts.key_words;
         vec![
             Metric::ratio("range tree nodes a lookup", counts.levels),
             Metric::ratio("hash tables a lookup", counts.hashes),
@@ -164,13 +191,73 @@ impl Decomposition {
             Metric::ratio("lists met a lookup", counts.lists),
             Metric::ratio("entries a lookup", counts.entries),
             Metric::ratio("rules compared a lookup", counts.compared),
+            Metric::ratio("instructions a lookup", counts.instructions()),
+            Metric::ratio("instructions of a tree node", NODE),
+            Metric::ratio("instructions of a hash table", HASH),
+            Metric::ratio("instructions of a table", TABLE),
+            Metric::ratio("instructions of a step", STEP + BLOCK * joining),
+            Metric::ratio("instructions of an entry", ENTRY),
+            Metric::ratio("instructions of a comparison", comparison),
+            Metric::ratio("lines of searches a lookup", counts.search_lines()),
+            Metric::ratio(
+                "lines of rules a lookup",
+                counts.compared * counts.rule_lines,
+            ),
             Metric::bytes("searches of fields", counts.search_bytes),
-            Metric::bytes("lists", counts.list_bytes),
+            Metric::bytes("lists and places", counts.list_bytes),
             Metric::bytes("vectors", counts.row_bytes),
-            Metric::bytes("rules", counts.rule_bytes),
+            Metric::bytes("ranked rules", counts.rule_bytes),
         ]
     }
 }
+
+impl Counts {
+    fn search_lines(&self) -> f64 {
+        self.levels + 2.0 * self.hashes + self.tables
+    }
+
+    fn instructions(&self) -> f64 {
+        LOOKUP
+            + self.levels * NODE
+            + self.hashes * HASH
+            + self.tables * TABLE
+            + self.steps * STEP
+            + self.blocks * BLOCK
+            + self.lists * LIST
+            + self.entries * ENTRY
+            + self.compared * (COMPARE + COMPARE_WORD * self.key_words)
+    }
+
+    /// The work of a header of a batch: all that is read was prefetched, or is read
+    /// along with the same of other headers.
+    pub(super) fn batch(&self) -> Work {
+        Work::of(self.instructions())
+            .reading_ahead(self.search_lines(), self.search_bytes)
+            .reading_ahead(self.lists, self.list_bytes)
+            .reading_ahead(self.blocks, self.row_bytes)
+            .reading_ahead(self.compared * self.rule_lines, self.rule_bytes)
+            .mispredicting(MISSED_OF_BATCH)
+    }
+
+    /// The work of a header that is looked up alone. Fields are searched beside
+    /// each other, so a search waits for one line; then come lists, and rules.
+    pub(super) fn single(&self) -> Work {
+        Work::of(self.instructions())
+            .reading_ahead(self.search_lines(), self.search_bytes)
+            .reading(1.0, self.search_bytes)
+            .reading_ahead(self.lists, self.list_bytes)
+            .reading(1.0, self.list_bytes)
+            .reading_ahead(self.blocks, self.row_bytes)
+            .reading_ahead(self.compared * (self.rule_lines - 1.0), self.rule_bytes)
+            .reading(self.compared, self.rule_bytes)
+            .mispredicting(MISSED_OF_SINGLE + self.lists + self.compared)
+    }
+}
+
+/// Branches that are not foreseen: whether there is another block, and where lists
+/// end.
+const MISSED_OF_BATCH: f64 = 0.5;
+const MISSED_OF_SINGLE: f64 = 2.0;
 
 /// What some lookups do together.
 #[derive(Default)]

@@ -47,7 +47,8 @@ const RULES: usize = 256;
 
 // Prices in nanoseconds, of which only the ratios matter: batches over fifteen
 // fields at 10,000 rules, November 2026.
-/// Looking at the tag of a candidate, and comparing one that passes.
+/// Looking at the tag of a candidate (estimated, not measured yet), and comparing one
+/// that passes.
 const SCREEN_NS: f64 = 1.5;
 const COMPARE_NS: f64 = 8.0;
 /// Searching a field for each doubling of its values, and joining a block.

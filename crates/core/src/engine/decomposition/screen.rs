@@ -202,3 +202,85 @@ impl Rarest {
         Ok(fields)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::monitor::unwatched;
+    use crate::rule::{ActionId, FieldMatch, Priority, RuleId};
+    use crate::ruleset::RuleSet;
+    use crate::schema::{Field, MatchKind};
+
+    /// Rules of more masks than there are screens: those left over pass always, and
+    /// the others pass what they match and little else.
+    #[test]
+    fn screens_pass_what_matches() {
+        let fields = vec![
+            Field::new("mask", 64, MatchKind::Ternary),
+            Field::new("long", 100, MatchKind::Prefix),
+        ];
+        let schema = Schema::new("two", fields).unwrap();
+        let mut rules = RuleSet::new(&schema);
+        for number in 1..400_u128 {
+            let (value, mask) = (number << 20, number << 20 | 1);
+            let matches = [
+                FieldMatch::Ternary { value, mask },
+                FieldMatch::Prefix {
+                    value: number << 80,
+                    length: 20,
+                },
+            ];
+            let id = RuleId::from_index(rules.len());
+            rules.add(id, Priority(1), ActionId(0), &matches).unwrap();
+        }
+        for field in [0, 1, NO_SCREEN] {
+            let mut screen_of = vec![field; rules.len()];
+            let (ranked, screens) = unwatched(|monitor| {
+                let ranked = RankedRules::build(&rules, &Limits::default(), monitor)?;
+                let screens = Screens::choose(&ranked, &mut screen_of, monitor)?;
+                Ok((ranked, screens))
+            });
+            let numbered = screen_of.iter().filter(|&&screen| screen > 0).count();
+            assert_eq!(
+                numbered,
+                [SCREENS - 1, rules.len(), 0][usize::from(field.min(2))]
+            );
+            let mut passed = 0;
+            for (place, &screen) in (0..).zip(&screen_of) {
+                let entry = screens.entry(&ranked, place, screen);
+                assert_eq!(entry.place(), place as usize);
+                let value = |place: u32| -> [u64; 3] {
+                    ranked.rule(place as usize).value.try_into().unwrap()
+                };
+                let other = value((place + 1) % 399);
+                for (key, is_own) in [(value(place), true), (other, false)] {
+                    let passes = screens.passes(entry, &key);
+                    assert!(passes || !is_own);
+                    assert_eq!(passes, screens.passes_words(entry, &key));
+                    passed += usize::from(passes && !is_own && screen > 0);
+                }
+            }
+            assert!(passed <= 130, "{passed}");
+        }
+    }
+
+    #[test]
+    fn the_rarest_field_besides_that_of_the_list_has_the_screen() {
+        let fields = unwatched(|monitor| {
+            let mut rarest = Rarest::new(4, monitor)?;
+            for (place, shared, field) in [
+                (0, 5, 3),
+                (0, 2, 7),
+                (0, 9, 8),
+                (1, 5, 3),
+                (2, 4, 1),
+                (2, 4, 2),
+            ] {
+                rarest.note(place, shared, field);
+            }
+            rarest.screens(&[7, 3, 0, 9], monitor)
+        });
+        assert_eq!(fields, [3, NO_SCREEN, 1, NO_SCREEN]);
+    }
+}

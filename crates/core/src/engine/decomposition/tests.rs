@@ -502,3 +502,27 @@ fn summaries_lead_to_the_right_block() {
         assert_eq!(built.improve(key, Winner::MISS).rule(), expected);
     }
 }
+
+/// A rule's rarest other field excludes most candidates of lists.
+#[test]
+fn few_candidates_are_compared() {
+    let schema = Schema::ipv4_5tuple();
+    let mut rules = RuleSet::new(&schema);
+    let any = FieldMatch::Any;
+    for number in 0..2000_u128 {
+        // Six rules share a source, and twenty a port.
+        let source = FieldMatch::Exact(number / 6);
+        let port = FieldMatch::Exact(number % 100);
+        add(&mut rules, 1, &[source, any, any, port, any]);
+    }
+    let built = tuned("", &rules, Tuning::default());
+    assert_eq!(built.shared.listing, 1);
+    let counts = built.counts();
+    assert!(counts.entries > 5.0 && counts.entries < 7.0, "{counts:?}");
+    assert!(counts.compared > 0.9 && counts.compared < 1.1, "{counts:?}");
+    let metrics = <Decomposition as Algorithm<2>>::metrics(&built);
+    let found = metrics
+        .iter()
+        .find(|metric| metric.name == "entries a lookup");
+    assert_eq!(found.unwrap().value, MetricValue::Ratio(counts.entries));
+}
