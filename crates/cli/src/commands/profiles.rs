@@ -2,14 +2,18 @@
 
 use std::io::{self, Write};
 
-use classyard_workload::generate::Profile;
+use classyard_workload::generate::{FlowTable, Profile};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::input::family::{OPENFLOW15, OPENFLOW15_SUMMARY, openflow_set};
 use crate::output::table::{Side, Table};
 use crate::output::{OutputArgs, Report, csv};
 
 /// List the built-in profiles that rule sets are generated from
+///
+/// Those of OpenFlow have fifteen fields; the others are five-tuples of the
+/// family that is asked for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,6 +44,9 @@ struct Row {
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if let Some(name) = &args.show {
         let text = Profile::built_in_text(name).ok_or_else(|| {
+            if openflow_set(name).is_some() {
+                return Failure::usage(format!("`{name}` is made by the program, not from a file"));
+            }
             let hint = crate::input::did_you_mean(name, Profile::BUILT_IN);
             Failure::usage(format!("there is no built-in profile `{name}`{hint}"))
         })?;
@@ -55,14 +62,21 @@ pub(crate) fn list(output: &OutputArgs) -> Result<(), Failure> {
     let profiles = Profile::BUILT_IN
         .iter()
         .filter_map(|name| Profile::built_in(name));
-    output.report(&Profiles {
-        profiles: profiles
-            .map(|profile| Row {
-                name: profile.name(),
-                summary: profile.summary(),
-            })
-            .collect(),
-    })
+    let mut rows: Vec<Row> = profiles
+        .map(|profile| Row {
+            name: profile.name(),
+            summary: profile.summary(),
+        })
+        .collect();
+    rows.push(Row {
+        name: OPENFLOW15,
+        summary: OPENFLOW15_SUMMARY,
+    });
+    rows.extend(FlowTable::ALL.map(|table| Row {
+        name: table.name(),
+        summary: table.summary(),
+    }));
+    output.report(&Profiles { profiles: rows })
 }
 
 impl Report for Profiles {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use classyard_workload::diagnostic::ReadOptions;
-use classyard_workload::generate::{Family, Hostile, Profile, SeedFile};
+use classyard_workload::generate::{Family, FlowTable, Hostile, Profile, SeedFile};
 use classyard_workload::limits::FileLimit;
 
 use super::{did_you_mean, read_text, source_name};
@@ -20,7 +20,7 @@ pub(crate) enum FamilyName {
     Ipv6,
     /// Both in one priority order
     Dual,
-    /// The fifteen fields of OpenFlow; profiles do not apply
+    /// The fifteen fields of OpenFlow; profiles of five-tuples do not apply
     #[value(name = "openflow15")]
     Openflow15,
 }
@@ -50,8 +50,35 @@ impl FamilyName {
     }
 }
 
-/// The rule sets of a family, by name: one for each profile, but one alone for
-/// headers that profiles say nothing about.
+/// The set of random values in all fields of OpenFlow.
+pub(crate) const OPENFLOW15: &str = "openflow15";
+
+/// What [`OPENFLOW15`] is like.
+pub(crate) const OPENFLOW15_SUMMARY: &str =
+    "OpenFlow: random values in all fifteen fields, as in [DEC14] Table III";
+
+/// The set over the fields of OpenFlow that has that name.
+pub(crate) fn openflow_set(name: &str) -> Option<Family> {
+    match name {
+        OPENFLOW15 => Some(Family::OpenFlow15(Box::default())),
+        name => FlowTable::named(name).map(Family::FlowTable),
+    }
+}
+
+/// The names of all profiles that apply to a family.
+pub(crate) fn profiles_of(family: FamilyName) -> Vec<&'static str> {
+    match family {
+        FamilyName::Openflow15 => {
+            let tables = FlowTable::ALL.map(FlowTable::name);
+            std::iter::once(OPENFLOW15).chain(tables).collect()
+        }
+        _ => Profile::BUILT_IN.to_vec(),
+    }
+}
+
+/// The rule sets of a family, by name: one for each profile. Profiles over the
+/// fields of OpenFlow stay what they are in every family; those of five-tuples
+/// say nothing about that family, which has one set for all of them.
 ///
 /// # Errors
 /// [`Failure`] when there is no such profile.
@@ -59,15 +86,17 @@ pub(crate) fn named_sets(
     family: FamilyName,
     profiles: &[&str],
 ) -> Result<Vec<(String, Family)>, Failure> {
-    let sets = profiles.iter().map(|&name| {
-        let made_from = family.with(profile(name)?, 0.5);
-        Ok((name.to_owned(), made_from))
-    });
-    let mut sets: Vec<(String, Family)> = sets.collect::<Result<_, Failure>>()?;
-    if family == FamilyName::Openflow15 {
-        sets.truncate(1);
-        if let Some((name, _)) = sets.first_mut() {
-            family.name().clone_into(name);
+    let mut sets: Vec<(String, Family)> = Vec::new();
+    for &name in profiles {
+        let (name, made_from) = match openflow_set(name) {
+            Some(set) => (name, set),
+            None => match family.with(profile(name)?, 0.5) {
+                set @ Family::OpenFlow15(_) => (OPENFLOW15, set),
+                set => (name, set),
+            },
+        };
+        if sets.iter().all(|(known, _)| known != name) {
+            sets.push((name.to_owned(), made_from));
         }
     }
     Ok(sets)
@@ -80,7 +109,14 @@ pub(crate) fn profile(name: &str) -> Result<Arc<Profile>, Failure> {
     }
     let path = Path::new(name);
     if !path.exists() {
-        let hint = did_you_mean(name, Profile::BUILT_IN);
+        if openflow_set(name).is_some() {
+            return Err(Failure::usage(format!(
+                "`{name}` has the fields of OpenFlow; expected a profile of five-tuples"
+            ))
+            .with_help(format!("these are {}", Profile::BUILT_IN.join(", "))));
+        }
+        let openflow = profiles_of(FamilyName::Openflow15);
+        let hint = did_you_mean(name, Profile::BUILT_IN.into_iter().chain(openflow));
         return Err(Failure::usage(format!(
             "`{name}` is neither a built-in profile nor a file{hint}"
         ))

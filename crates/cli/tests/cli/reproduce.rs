@@ -331,3 +331,49 @@ fn tm19_says_what_was_not_built_in_time() {
     assert!(page.contains("smart-split over fw1 8k: building takes more than the limit"));
     assert!(!page.contains("NaN"));
 }
+
+#[test]
+fn dec14_predicts_what_it_measures() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command = format!("reproduce dec14 --quick --sizes 200,400,900 --headers 400 --out {out}");
+    let done = run(&command).exits(0);
+    for claim in ["Table III", "Fig. 2", "Fig. 3", "Fig. 4", "§IV.C"] {
+        assert!(done.stdout.contains(claim), "{claim}");
+    }
+    let out = Path::new(&out);
+    let (_, sets) = csv(&out.join("rule-sets.csv"));
+    assert_eq!(sets.len(), 3 * 15);
+    let (heading, latency) = csv(&out.join("latency.csv"));
+    assert_eq!(heading[..3], ["rules", "fitted", "single_ns"]);
+    assert_eq!(latency.len(), 3);
+    // The two smallest are fitted to; every time is a number above 0.
+    assert_eq!(
+        [0, 1, 2].map(|row| latency[row][1].as_str()),
+        ["true", "true", "false"]
+    );
+    for row in &latency {
+        for column in [2, 3, 5, 6] {
+            assert!(row[column].parse::<f64>().unwrap() > 0.0, "{row:?}");
+        }
+    }
+    let (_, throughput) = csv(&out.join("throughput.csv"));
+    assert!(throughput.len() >= 4 * 9);
+    let (_, split) = csv(&out.join("split.csv"));
+    assert_eq!(split.len(), 2 * 3);
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!page.contains("WRONG"));
+    assert_eq!(page.matches("<svg").count(), 4);
+
+    // Nothing is measured again.
+    let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    run(&command).exits(0).complains("going on after");
+    assert_eq!(
+        fs::read_to_string(out.join("points.ndjson")).unwrap(),
+        points
+    );
+
+    run("reproduce dec14 --profiles acl1")
+        .exits(2)
+        .complains("rule sets of its own");
+}

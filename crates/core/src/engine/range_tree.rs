@@ -88,6 +88,14 @@ impl RangeTree {
         each!(self, tree => tree.bytes())
     }
 
+    /// How many lines a search reads: one for each level, or the head and a node.
+    pub(super) fn lines(&self) -> usize {
+        match self {
+            RangeTree::Short(tree) if !tree.heads.is_empty() => 2,
+            tree => each!(tree, tree => tree.levels.len()),
+        }
+    }
+
     /// The smallest and the largest value of an interval, in a field whose
     /// largest value is `most`.
     pub(super) fn ends(&self, interval: usize, most: u128) -> (u128, u128) {

@@ -6,6 +6,7 @@
 //! | [`Family::Ipv6`] | `ipv6-5tuple` | the same profile, moved to IPv6 |
 //! | [`Family::Dual`] | both in one policy | the same, mixed by a share |
 //! | [`Family::OpenFlow15`] | `openflow15` | ratios of distinct values, [DEC14] Table III |
+//! | [`Family::FlowTable`] | `openflow15` | what applications write, see [`flow_table`] |
 //! | [`Family::Schema`] | any schema | wildcards and overlap by probability |
 //! | [`Family::Hostile`] | `ipv4-5tuple` | what is hard for classifiers, see [`hostile`] |
 //!
@@ -32,9 +33,9 @@
 //!   family does not have as many distinct rules, that is an error which says
 //!   how many there are ([`GenerateError::TooFew`]), unless the recipe accepts
 //!   fewer.
-//! * Rule `i` has id `i` and priority `n - i`: the first rule wins. Rules of the
-//!   first three families are ordered from specific to general, so that none
-//!   hides another.
+//! * Rule `i` has id `i` and priority `n - i`: the first rule wins. Rules made
+//!   from profiles and those of flow tables are ordered from specific to general,
+//!   so that none hides another.
 //!
 //! [DEC14]: classyard::papers#dec14
 
@@ -50,6 +51,7 @@ use thiserror::Error;
 pub mod compare;
 pub(crate) mod draw;
 mod five_tuple;
+pub mod flow_table;
 pub mod hostile;
 mod lengths;
 pub mod openflow;
@@ -58,6 +60,7 @@ pub mod random;
 pub mod seed_file;
 mod trie;
 
+pub use flow_table::FlowTable;
 pub use hostile::Hostile;
 pub use openflow::OpenFlowRules;
 pub use profile::{Profile, ProfileError, ProfileParts};
@@ -117,6 +120,8 @@ pub enum Family {
     },
     /// Fifteen fields.
     OpenFlow15(Box<OpenFlowRules>),
+    /// Fifteen fields, of which each rule uses few, as in real flow tables.
+    FlowTable(FlowTable),
     /// Any schema.
     Schema(Arc<Schema>, RandomRules),
     /// IPv4 five-tuples that are hard for classifiers.
@@ -268,6 +273,10 @@ pub fn generate(recipe: &Recipe, progress: &mut dyn Progress) -> Result<Policy, 
         Family::OpenFlow15(rules) => {
             let schema = Schema::openflow15();
             pack(recipe, &schema, rules.generate(config, progress)?, progress)?
+        }
+        Family::FlowTable(table) => {
+            let schema = Schema::openflow15();
+            pack(recipe, &schema, table.generate(config, progress)?, progress)?
         }
         Family::Schema(schema, rules) => {
             let draft = rules.generate(schema, config, progress)?;

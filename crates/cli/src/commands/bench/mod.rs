@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use classyard::{EngineSpec, Policy, RuleId, Winner};
 use classyard_workload::formats::read_trace;
-use classyard_workload::generate::{Family, Profile};
+use classyard_workload::generate::Family;
 use serde::Serialize;
 
 use crate::bench::hostile::Kind as HostileTraffic;
@@ -16,7 +16,7 @@ use crate::bench::{
 };
 use crate::failure::Failure;
 use crate::input::build_limits::BuildLimits;
-use crate::input::family::{FamilyName, named_sets};
+use crate::input::family::{FamilyName, named_sets, profiles_of};
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::choice_of;
 use crate::input::limits::HeaderLimit;
@@ -46,6 +46,8 @@ Examples:
   classyard bench
   classyard bench -r acl.rules -t acl.trace -e tuplemerge,forest --format json
   classyard bench --profiles all --sizes 64k,256k -e tss,tuplemerge --updates
+  classyard bench --profiles acl1,openflow15,of-l2,of-acl -e forest,decomposition
+      five-tuples, and sets with the fields of OpenFlow (see classyard profiles)
   classyard bench -r acl.rules -e all
   classyard bench -e tuplemerge --peer rte_acl --peer rte_acl:pages=4k
   classyard bench --profiles acl1,fw1,ipc1 --sizes 64k -e forest,tuplemerge --mixed
@@ -452,7 +454,7 @@ enum Source {
 
 fn profile_names(args: &Args) -> Vec<&str> {
     if args.profiles.iter().any(|name| name == "all") {
-        Profile::BUILT_IN.to_vec()
+        profiles_of(args.family)
     } else {
         args.profiles.iter().map(String::as_str).collect()
     }

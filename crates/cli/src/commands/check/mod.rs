@@ -12,7 +12,7 @@ use classyard_workload::kit::random::{Dice, SeededDice, draw_header};
 use classyard_workload::kit::{Subject, isa_specs};
 
 use crate::failure::Failure;
-use crate::input::family::{FamilyName, hostile_sets, named_sets};
+use crate::input::family::{FamilyName, hostile_sets, named_sets, openflow_set, profiles_of};
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{HeadersArgs, choice_of};
 use crate::input::rules::RulesArgs;
@@ -453,32 +453,35 @@ struct Wanted {
 
 /// The sets of rules that were asked for.
 fn recipes(args: &Args) -> Result<Vec<Wanted>, Failure> {
-    use classyard_workload::generate::Profile;
     if !args.hostile.is_empty() {
         return hostile_recipes(args);
     }
-    let mut names: Vec<&str> = args.profiles.iter().map(String::as_str).collect();
-    if names.is_empty() || names.contains(&"all") {
-        names.retain(|name| *name != "all");
-        let known = Profile::BUILT_IN.iter().copied();
-        let missing: Vec<&str> = known.filter(|name| !names.contains(name)).collect();
-        names.extend(missing);
-    }
-    let mut wanted = Vec::new();
+    let given: Vec<&str> = args.profiles.iter().map(String::as_str).collect();
+    let mut wanted: Vec<Wanted> = Vec::new();
     for &family in &args.families {
+        let mut names = given.clone();
+        if names.is_empty() || names.contains(&"all") {
+            names.retain(|name| *name != "all");
+            names.extend(profiles_of(family));
+        }
         let sets = named_sets(family, &names)?;
         for &size in &args.sizes {
-            for ((set, made_from), name) in sets.iter().zip(&names) {
+            for (set, made_from) in &sets {
                 let mut recipe = Recipe::new(made_from.clone(), size, args.seed);
                 recipe.accept_fewer = true;
-                let shown = match family {
-                    FamilyName::Openflow15 => set.clone(),
-                    _ => format!("{set} {}", family.name()),
+                let shown = match openflow_set(set) {
+                    Some(_) => set.clone(),
+                    None => format!("{set} {}", family.name()),
                 };
+                let name = format!("{shown} {size}");
+                // Sets with OpenFlow's fields are the same in each family.
+                if wanted.iter().any(|known| known.name == name) {
+                    continue;
+                }
                 wanted.push(Wanted {
-                    name: format!("{shown} {size}"),
+                    name,
                     flags: format!(
-                        "--profiles {name} --families {} --sizes {size}",
+                        "--profiles {set} --families {} --sizes {size}",
                         family.name()
                     ),
                     recipe,

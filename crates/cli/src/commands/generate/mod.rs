@@ -12,7 +12,7 @@ use classyard_workload::generate::{
 };
 
 use crate::failure::Failure;
-use crate::input::family::{FamilyName, hostile, profile, seed_file};
+use crate::input::family::{FamilyName, hostile, openflow_set, profile, seed_file};
 use crate::input::rules::{rule_format, schema_choice};
 use crate::input::{count, is_dash};
 use crate::output::style::{counted, seconds};
@@ -38,6 +38,7 @@ Examples:
   classyard generate --profile acl1 --rules 10k --seed 7 -o acl1_10k.txt
   classyard generate --profile fw2 --family dual --rules 1k --to rules | less
   classyard generate --seed-file acl1_seed --rules 64k --smoothing 2 --address-scope 0.5
+  classyard generate --profile of-acl --rules 10k -o flows.rules
   classyard generate --hostile nested-prefixes --rules 10k -o nests_10k.txt
   classyard generate trace --rules acl1_10k.txt --kind zipf -n 1M -o acl1_10k.trace"
 )]
@@ -191,8 +192,12 @@ fn family(args: &Args, reporter: Reporter) -> Result<Family, Failure> {
     if let Some(set) = args.hostile {
         return Ok(Family::Hostile(set));
     }
-    if args.family == FamilyName::Openflow15 {
-        if args.profile.is_some() || args.seed_file.is_some() {
+    let openflow = args.profile.as_deref().and_then(openflow_set);
+    if let Some(Family::FlowTable(table)) = openflow {
+        return Ok(Family::FlowTable(table));
+    }
+    if args.family == FamilyName::Openflow15 || openflow.is_some() {
+        if openflow.is_none() && (args.profile.is_some() || args.seed_file.is_some()) {
             reporter.warn("profiles describe five-tuples; openflow15 goes without");
         }
         return Ok(Family::OpenFlow15(if args.consistent {

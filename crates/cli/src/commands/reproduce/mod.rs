@@ -8,6 +8,7 @@ use crate::input::{count, span};
 use crate::reporter::Reporter;
 
 mod claims;
+mod dec14;
 mod html;
 mod machine;
 mod points;
@@ -41,8 +42,16 @@ Figures of sfl17 (The Small, the Fast and the Lazy, 2017):
   updates          headers and changes in 10 seconds (Table II, Fig. 6)
   threshold        the same against δ (Figs. 7 and 8)
 
+Figures of dec14 (decomposition on multi-core processors, 2014):
+  rule-sets        unique rules of each field (Table III)
+  latency          time against rules, and the model's prediction (Fig. 2, Tables V and VI)
+  concurrency      latency against headers together and threads (Fig. 3)
+  throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
+  split            one rule set split over cores, winners merged
+
 Examples:
   classyard reproduce sfl17 --quick
+  classyard reproduce dec14 --quick
   classyard reproduce tm19
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures
   classyard reproduce sfl17 --figures updates --sets 3 --run 2s")]
@@ -73,15 +82,16 @@ pub(crate) struct Args {
     /// those up to 64k, partitions those up to 16k, collision-limit 1k, 8k and
     /// 64k, growth 10k, 20k, 50k, ... 1M; greater ones are left out of offline,
     /// partitions and collision-limit. sfl17: the first, 2k as in the paper unless
-    /// given.
+    /// given. dec14: 1k, 2k, ... 32k; the model is fitted to the first two.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 
-    /// Profiles: built-in names or TOML files; all built-in ones unless given
+    /// Profiles: built-in names or TOML files; all built-in ones unless given.
+    /// dec14 has rule sets of its own
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     profiles: Vec<String>,
 
-    /// Headers in each trace [default: tm19 200k, sfl17 100k, quick 20k]
+    /// Headers in each trace [default: tm19 200k, sfl17 and dec14 100k, quick 20k]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     headers: Option<usize>,
 
@@ -117,6 +127,8 @@ enum Paper {
     Tm19,
     /// The Small, the Fast and the Lazy (SFL), 2017
     Sfl17,
+    /// Qu et al., decomposition on multi-core processors, 2014
+    Dec14,
 }
 
 /// A figure or table of a paper, or several that are measured together.
@@ -130,6 +142,7 @@ impl Paper {
         match self {
             Paper::Tm19 => "tm19",
             Paper::Sfl17 => "sfl17",
+            Paper::Dec14 => "dec14",
         }
     }
 
@@ -137,6 +150,9 @@ impl Paper {
         match self {
             Paper::Tm19 => "TupleMerge [TM19], measured with classyard",
             Paper::Sfl17 => "The Small, the Fast and the Lazy [SFL17], measured with classyard",
+            Paper::Dec14 => {
+                "Decomposition on multi-core processors [DEC14], measured with classyard"
+            }
         }
     }
 
@@ -182,6 +198,28 @@ impl Paper {
                     draw: sfl17::threshold::draw,
                 },
             ],
+            Paper::Dec14 => &[
+                Figure {
+                    name: "rule-sets",
+                    draw: dec14::rule_sets::draw,
+                },
+                Figure {
+                    name: "latency",
+                    draw: dec14::latency::draw,
+                },
+                Figure {
+                    name: "concurrency",
+                    draw: dec14::concurrency::draw,
+                },
+                Figure {
+                    name: "throughput",
+                    draw: dec14::throughput::draw,
+                },
+                Figure {
+                    name: "split",
+                    draw: dec14::split::draw,
+                },
+            ],
         }
     }
 }
@@ -189,6 +227,12 @@ impl Paper {
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let figures = chosen(args)?;
+    if args.paper == Paper::Dec14 && !args.profiles.is_empty() {
+        return Err(Failure::usage(
+            "dec14 has rule sets of its own, those of the paper's Table III",
+        )
+        .with_help("leave --profiles out; --sizes and --seed make other rule sets"));
+    }
     let mut study = Study::new(args, reporter)?;
     let mut sections = Vec::new();
     for figure in figures {

@@ -10,6 +10,8 @@
 use super::cuckoo::Cuckoo;
 use super::field::{Class, Field, Member, Search};
 use super::fill::{direct_bits, is_direct, sizes};
+use super::model::Counts;
+use super::screen::{Entry, Screens};
 use super::{Decomposition, Tuning, check_rules, most_row_bytes};
 use crate::engine::EngineSpec;
 use crate::engine::range_tree::RangeTree;
@@ -23,14 +25,6 @@ use crate::monitor::unwatched;
 use crate::simd::bits::Block;
 
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 100.0;
-/// Searching a field, and joining a block of its vectors.
-const FIELD: f64 = 30.0;
-const BLOCK: f64 = 10.0;
-/// Comparing a candidate, of which there are some in the mean.
-const COMPARE: f64 = 60.0;
-const CANDIDATES: f64 = 4.0;
 /// Copying a rule, and sorting each of its fields.
 const COPY: f64 = 600.0;
 const SORT: f64 = 2000.0;
@@ -65,7 +59,8 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let (_, row_blocks) = sizes(wide, wide > options.whole("aggregate"));
     let mut rows = 1;
     let mut bytes = bytes_of::<Field>(shared.fields.len())
-        .saturating_add(bytes_of::<u32>(scale.of(shared.store.lists.len()) + wide));
+        .saturating_add(bytes_of::<Entry>(scale.of(shared.store.lists.len()) + wide))
+        .saturating_add(Screens::BYTES);
     for field in &shared.fields {
         let (in_field, of_field) = extrapolated(field, shape, scale);
         rows += in_field;
@@ -76,17 +71,51 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let copy = RankedRules::bytes_of(schema, rules);
     let bytes = copy.saturating_add(bytes).saturating_add(vectors);
     let fields = schema.fields().len() as f64;
-    let blocks = (row_blocks as f64 / 2.0).clamp(1.0, 8.0) * shared.joining as f64;
-    let searched = shared.fields.len() as f64;
-    let lookup = Work::of(LOOKUP + searched * FIELD + blocks * BLOCK + CANDIDATES * COMPARE);
+    let counts = among_all(&built, scale, wide, row_blocks, copy, vectors);
     Ok(Costs {
         bytes,
         build: Work::of(rules as f64 * (COPY + SORT * fields)),
-        batch: lookup.clone().reading_ahead(CANDIDATES, bytes),
-        single: lookup.reading(searched + CANDIDATES, bytes),
+        batch: counts.batch(),
+        single: counts.single(),
         update: None,
     })
 }
+
+/// What a lookup among all rules does, given a structure over the sample, in which
+/// lists have fewer rules, and vectors fewer blocks.
+fn among_all(
+    built: &Decomposition,
+    scale: Scale,
+    wide: usize,
+    row_blocks: usize,
+    rule_bytes: usize,
+    row_bytes: usize,
+) -> Counts {
+    let mut counts = built.counts();
+    let shared = &*built.shared;
+    let times = scale.0.max(1.0);
+    // The rule that a header is drawn from is there in either.
+    let more = |count: f64, most: f64| {
+        let others = (count - 1.0).max(0.0) * times;
+        (count.min(1.0) + others).min(most.max(count))
+    };
+    let in_lists = (shared.listing * MOST_LISTED) as f64;
+    counts.entries = more(counts.entries, in_lists + (wide as f64).sqrt());
+    counts.compared = more(counts.compared, counts.entries / 2.0);
+    let before = shared.store.row_blocks.max(1) as f64;
+    let steps = counts.steps * (row_blocks as f64 / before).max(1.0);
+    let most: f64 = if shared.store.summary > 0 { 8.0 } else { 64.0 };
+    counts.blocks *= steps.min(most.max(counts.steps)) / counts.steps.max(1.0);
+    counts.steps = steps.min(most.max(counts.steps));
+    counts.search_bytes = scale.of(counts.search_bytes);
+    counts.list_bytes = scale.of(counts.list_bytes);
+    counts.row_bytes = row_bytes;
+    counts.rule_bytes = rule_bytes;
+    counts
+}
+
+/// Rules of a list that is met, at most, in the mean.
+const MOST_LISTED: usize = 4;
 
 /// The vectors of a field, and the bytes of its search.
 fn extrapolated(field: &Field, shape: &Shape, scale: Scale) -> (usize, usize) {

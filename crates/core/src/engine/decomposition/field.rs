@@ -21,6 +21,7 @@ pub(super) struct Field {
     pub(super) search: Search,
     /// The first one is that of values that no rule names.
     pub(super) classes: Vec<Class>,
+    pub(super) numbers: Numbers,
     pub(super) has_lists: bool,
     pub(super) has_rows: bool,
     /// The best place in any list.
@@ -34,7 +35,46 @@ pub(super) struct Member {
     pub(super) intervals: RangeTree,
 }
 
-/// How the number of a value's class is found.
+/// What the search of a field finds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// The number of a class.
+    Classes,
+    /// Where the list begins, of a field without vectors.
+    Lists,
+    /// Where the vector begins, of a field without lists, counted on from that
+    /// of values that no rule names.
+    Rows(u32),
+}
+
+impl Numbers {
+    /// A class as it is found.
+    pub(super) fn of(self, class: Class, number: u32) -> u32 {
+        match self {
+            Numbers::Classes => number,
+            Numbers::Lists => class.list,
+            Numbers::Rows(open) => class.row.wrapping_sub(open),
+        }
+    }
+
+    /// The class that was found.
+    #[inline(always)]
+    fn class(self, number: u32, classes: &[Class]) -> Class {
+        match self {
+            Numbers::Classes => classes[number as usize],
+            Numbers::Lists => Class {
+                row: 0,
+                list: number,
+            },
+            Numbers::Rows(open) => Class {
+                row: number.wrapping_add(open),
+                list: 0,
+            },
+        }
+    }
+}
+
+/// How what is known of a value is found.
 pub(super) enum Search {
     /// In a table with an entry for each value, or for each combination of the
     /// members' values, which are shifted to where they do not overlap.
@@ -42,9 +82,10 @@ pub(super) enum Search {
         parts: Vec<(Part, u32)>,
         table: Vec<u16>,
     },
-    /// In a hash table: all values that rules name are single ones.
+    /// In a hash table: all values that rules name are single ones. Others have
+    /// the number 0.
     Hash(Cuckoo),
-    /// In the range tree of the only member; the class of each interval.
+    /// In the range tree of the only member; the number of each interval.
     Tree(Vec<u32>),
 }
 
@@ -76,7 +117,7 @@ impl Field {
                 numbers[member.intervals.find(&member.placement, key)]
             }
         };
-        self.classes[number as usize]
+        self.numbers.class(number, &self.classes)
     }
 
     /// The classes of several keys' values.
@@ -112,7 +153,7 @@ impl Field {
             }
         }
         for (class, number) in classes.iter_mut().zip(numbers) {
-            *class = self.classes[number as usize];
+            *class = self.numbers.class(number, &self.classes);
         }
     }
 

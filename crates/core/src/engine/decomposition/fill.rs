@@ -2,10 +2,11 @@
 
 use hashbrown::HashMap;
 
+use super::STEP_BLOCKS;
 use super::cuckoo::Cuckoo;
-use super::field::{Class, Field, Member, Search};
+use super::field::{Class, Field, Member, Numbers, Search};
 use super::pick::{Plan, Subset, WIDE, is_open};
-use super::{NO_PLACE, STEP_BLOCKS};
+use super::screen::{Entry, Screens};
 use crate::engine::bit_vector::blocks_of;
 use crate::engine::range_tree::RangeTree;
 use crate::engine::ranked::RankedRules;
@@ -17,6 +18,10 @@ use crate::schema::{FieldId, Part, Placement};
 use crate::seed::MapState;
 use crate::simd::Aligned;
 use crate::simd::bits::{Block, WORDS};
+
+/// Entries behind the last list, so that a lookup may read that many behind the
+/// first entry of any list.
+pub(super) const LIST_PAD: usize = 2;
 
 /// The bit of a member of a field that is in a list.
 const LISTED: u32 = u32::MAX;
@@ -31,9 +36,9 @@ pub(super) struct Store {
     pub(super) summary: usize,
     /// The first vector has all rules.
     pub(super) rows: Vec<Block>,
-    /// Ascending places, and [`NO_PLACE`] behind each list. The first list is
-    /// empty.
-    pub(super) lists: Vec<u32>,
+    /// Rules by ascending place, and [`Entry::END`] behind each list. The first
+    /// list is empty, and [`LIST_PAD`] more ends are behind the last one.
+    pub(super) lists: Vec<Entry>,
 }
 
 impl Store {
@@ -46,24 +51,24 @@ impl Store {
         let (summary, row_blocks) = sizes(wide, with_summary);
         monitor
             .memory()
-            .keep(bytes_of::<Block>(row_blocks) + size_of::<u32>())?;
+            .keep(bytes_of::<Block>(row_blocks) + bytes_of::<Entry>(1 + LIST_PAD))?;
         let mut store = Store {
             row_blocks,
             summary,
             rows: Vec::with_capacity(row_blocks),
-            lists: Vec::with_capacity(1),
+            lists: Vec::with_capacity(1 + LIST_PAD),
         };
         store.rows.resize(row_blocks, Aligned([0; WORDS]));
         for bit in 0..wide {
             flip(&mut store.rows, summary, bit);
         }
         summarise(&mut store.rows, summary);
-        store.lists.push(NO_PLACE);
+        store.lists.push(Entry::END);
         Ok(store)
     }
 
     pub(super) fn bytes(&self) -> usize {
-        bytes_of::<Block>(self.rows.capacity()) + bytes_of::<u32>(self.lists.capacity())
+        bytes_of::<Block>(self.rows.capacity()) + bytes_of::<Entry>(self.lists.capacity())
     }
 
     /// Makes room for that many more vectors.
@@ -95,19 +100,27 @@ impl Store {
     }
 
     /// Adds a list, and returns where it begins.
-    fn push_list(&mut self, list: &[u32], monitor: &mut Monitor<'_>) -> Result<u32, BuildError> {
+    fn push_list(
+        &mut self,
+        list: impl IntoIterator<Item = Entry>,
+        monitor: &mut Monitor<'_>,
+    ) -> Result<u32, BuildError> {
         let at = u32::try_from(self.lists.len()).expect("lists are bounded");
-        for &place in list.iter().chain(&[NO_PLACE]) {
+        for entry in list.into_iter().chain([Entry::END]) {
             monitor.memory().room_to_keep(&mut self.lists)?;
-            self.lists.push(place);
+            self.lists.push(entry);
         }
         Ok(at)
     }
 
-    /// Gives spare room back.
+    /// Adds the last ends, and gives spare room back.
     pub(super) fn finish(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
+        for _ in 0..LIST_PAD {
+            monitor.memory().room_to_keep(&mut self.lists)?;
+            self.lists.push(Entry::END);
+        }
         let (old, new) = (self.bytes(), [self.rows.len(), self.lists.len()]);
-        let new = bytes_of::<Block>(new[0]) + bytes_of::<u32>(new[1]);
+        let new = bytes_of::<Block>(new[0]) + bytes_of::<Entry>(new[1]);
         if old > new {
             monitor.memory().replace(old, new)?;
             self.rows.shrink_to_fit();
@@ -148,6 +161,7 @@ fn summarise(row: &mut [Block], summary: usize) {
 pub(super) struct Filling<'a> {
     pub(super) rules: &'a RankedRules,
     pub(super) plan: &'a Plan,
+    pub(super) screens: &'a Screens,
     /// The most vectors that a field may have.
     pub(super) most_rows: usize,
     pub(super) seed: u64,
@@ -178,6 +192,12 @@ struct Sweep {
 }
 
 impl Filling<'_> {
+    /// The entry of a rule by its place.
+    pub(super) fn entry(&self, place: u32) -> Entry {
+        let screen = self.plan.screen_of[place as usize];
+        self.screens.entry(self.rules, place, screen)
+    }
+
     fn hash(&self, number: u32) -> u64 {
         hash_of(number) & self.hash_bits
     }
@@ -303,7 +323,7 @@ impl Filling<'_> {
         let mut classes = Classes::new(open, monitor)?;
         let mut intervals = RangeTree::with_capacity(width, swept.intervals);
         let mut numbers: Vec<u32> = Vec::with_capacity(swept.intervals);
-        let mut first_listed = NO_PLACE;
+        let mut first_listed = u32::MAX;
         // Of vectors that neighbours share: the last one, and for how many more
         // sets it may stand.
         let mut shared = (open.row, 0);
@@ -366,7 +386,8 @@ impl Filling<'_> {
                 _ if sweep.list.is_empty() => 0,
                 Some(at) => at,
                 None => {
-                    let at = store.push_list(&sweep.list, monitor)?;
+                    let list = sweep.list.iter().map(|&place| self.entry(place));
+                    let at = store.push_list(list, monitor)?;
                     monitor.memory().room_in_map(&mut lists)?;
                     lists.insert(sweep.list_hash, at);
                     at
@@ -387,7 +408,17 @@ impl Filling<'_> {
         let (classes, known) = (classes.list, classes.known);
         monitor.memory().give_back(known.allocation_size());
         drop(known);
-        let search = self.search(&intervals, &placement, width, numbers, monitor)?;
+        let finds = match (first_listed != u32::MAX, has_rows) {
+            (true, false) => Numbers::Lists,
+            (false, true) => Numbers::Rows(open.row),
+            _ => Numbers::Classes,
+        };
+        let found = Found {
+            intervals: &intervals,
+            classes: &classes,
+            finds,
+        };
+        let (search, finds) = self.search(&found, &placement, width, numbers, monitor)?;
         monitor.memory().give_back(working);
         Ok(Field {
             members: vec![Member {
@@ -397,21 +428,24 @@ impl Filling<'_> {
             }],
             search,
             classes,
-            has_lists: first_listed != NO_PLACE,
+            numbers: finds,
+            has_lists: first_listed != u32::MAX,
             has_rows,
             first_listed,
         })
     }
 
-    /// The fastest search for a field's intervals.
+    /// The fastest search for a field's intervals, whose classes have these
+    /// numbers.
     fn search(
         &self,
-        intervals: &RangeTree,
+        found: &Found<'_>,
         placement: &Placement,
         width: u32,
-        numbers: Vec<u32>,
+        mut numbers: Vec<u32>,
         monitor: &mut Monitor<'_>,
-    ) -> Result<Search, BuildError> {
+    ) -> Result<(Search, Numbers), BuildError> {
+        let intervals = found.intervals;
         let most = u128::MAX >> (128 - width);
         // One class more than there are values if all are named.
         let fits = numbers.iter().all(|&number| number <= u16::MAX.into());
@@ -427,10 +461,8 @@ impl Filling<'_> {
                 table.resize(behind, number);
             }
             monitor.work(values / 16)?;
-            return Ok(Search::Direct {
-                parts: vec![(placement.low, 0)],
-                table,
-            });
+            let parts = vec![(placement.low, 0)];
+            return Ok((Search::Direct { parts, table }, Numbers::Classes));
         }
         let named = || {
             numbers
@@ -447,18 +479,36 @@ impl Filling<'_> {
             let bytes = bytes_of::<(u128, u32)>(count);
             monitor.memory().take(bytes)?;
             let mut values = Vec::with_capacity(count);
-            values.extend(
-                named().map(|(interval, &number)| (intervals.ends(interval, most).0, number)),
-            );
+            values.extend(named().map(|(interval, &number)| {
+                let number = found.number(number);
+                (intervals.ends(interval, most).0, number)
+            }));
             let table = Cuckoo::build(&values, self.seed, self.hash_bits, monitor)?;
             drop(values);
             monitor.memory().give_back(bytes);
             if let Some(table) = table {
-                return Ok(Search::Hash(table));
+                return Ok((Search::Hash(table), found.finds));
             }
         }
         monitor.memory().keep(bytes_of::<u32>(numbers.len()))?;
-        Ok(Search::Tree(numbers))
+        for number in &mut numbers {
+            *number = found.number(*number);
+        }
+        Ok((Search::Tree(numbers), found.finds))
+    }
+}
+
+/// What is known of the values of a field.
+struct Found<'a> {
+    intervals: &'a RangeTree,
+    classes: &'a [Class],
+    finds: Numbers,
+}
+
+impl Found<'_> {
+    /// What a search finds instead of a class's number.
+    fn number(&self, number: u32) -> u32 {
+        self.finds.of(self.classes[number as usize], number)
     }
 }
 
@@ -472,9 +522,11 @@ pub(super) fn is_direct(width: u32, rules: usize) -> bool {
 }
 
 /// Whether a list of all lists' places begins there.
-fn is_list(lists: &[u32], at: u32, list: &[u32]) -> bool {
-    let found = &lists[at as usize..];
-    found.starts_with(list) && found.get(list.len()) == Some(&NO_PLACE)
+fn is_list(lists: &[Entry], at: u32, list: &[u32]) -> bool {
+    let found = lists[at as usize..].iter().map(|entry| entry.place());
+    let list = list.iter().map(|&place| place as usize);
+    let mut both = found.zip(list.chain([Entry::END.place()]));
+    both.all(|(found, place)| found == place)
 }
 
 impl Sweep {
@@ -590,9 +642,10 @@ pub(super) fn join(
         members,
         search: Search::Direct { parts, table },
         classes,
+        numbers: Numbers::Classes,
         has_lists: false,
         has_rows: true,
-        first_listed: NO_PLACE,
+        first_listed: u32::MAX,
     })
 }
 

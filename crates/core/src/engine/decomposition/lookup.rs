@@ -3,6 +3,8 @@
 
 use super::Decomposition;
 use super::field::Class;
+use super::fill::LIST_PAD;
+use super::screen::Entry;
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::bit_vector::{BLOCK_RULES, first_bits, places};
 use crate::engine::range_tree::GROUP;
@@ -35,6 +37,15 @@ struct Candidate {
     place: u32,
 }
 
+impl Candidate {
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // places have 32 bits
+    fn new(key: u32, entry: Entry) -> Candidate {
+        let place = entry.place() as u32;
+        Candidate { key, place }
+    }
+}
+
 impl Decomposition {
     /// The better of `best` and the best rule that matches.
     #[inline]
@@ -57,7 +68,12 @@ impl Decomposition {
     /// Searches all fields. Returns how many lists and how many vectors there
     /// are, at least one of these.
     #[inline(always)]
-    fn search(&self, key: &[u64], lists: &mut [u32], rows: &mut [usize]) -> (usize, usize) {
+    pub(super) fn search(
+        &self,
+        key: &[u64],
+        lists: &mut [u32],
+        rows: &mut [usize],
+    ) -> (usize, usize) {
         let (mut listing, mut joining) = (0, 0);
         for field in &self.shared.fields {
             let class = field.class(key);
@@ -98,12 +114,12 @@ impl Decomposition {
     /// `bound`.
     #[inline(always)]
     fn first_listed<const W: usize>(&self, key: &[u64; W], list: u32, bound: usize) -> usize {
-        for &place in &self.shared.store.lists[list as usize..] {
-            let place = place as usize;
+        for &entry in &self.shared.store.lists[list as usize..] {
+            let place = entry.place();
             if place >= bound {
                 break;
             }
-            if self.rules.matches_key(place, key) {
+            if self.shared.screens.passes(entry, key) && self.rules.matches_key(place, key) {
                 return place;
             }
         }
@@ -113,7 +129,7 @@ impl Decomposition {
     /// The first block of 512 rules from `from` on in which all vectors have a
     /// rule, and these rules.
     #[inline(always)]
-    fn next_joined(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
+    pub(super) fn next_joined(&self, rows: &[usize], from: usize) -> Option<(usize, [u64; WORDS])> {
         let store = &self.shared.store;
         if store.summary > 0 {
             return self.next_summarised(rows, from);
@@ -143,9 +159,9 @@ impl Decomposition {
 
     /// Whether no rule in the vectors from a block on is below `bound`.
     #[inline(always)]
-    fn is_behind(&self, block: usize, bound: usize) -> bool {
+    pub(super) fn is_behind(&self, block: usize, bound: usize) -> bool {
         let first = self.shared.wide.get(block * BLOCK_RULES);
-        first.is_none_or(|&place| place as usize >= bound && self.stops)
+        first.is_none_or(|entry| entry.place() >= bound && self.stops)
     }
 
     /// The first rule in all vectors that matches and is below `bound`; otherwise
@@ -162,11 +178,12 @@ impl Decomposition {
             && let Some((block, bits)) = self.next_joined(rows, from)
         {
             for bit in places(&bits, block) {
-                let place = self.shared.wide[bit] as usize;
+                let entry = self.shared.wide[bit];
+                let place = entry.place();
                 if place >= bound {
                     break;
                 }
-                if self.rules.matches_key(place, key) {
+                if self.shared.screens.passes(entry, key) && self.rules.matches_key(place, key) {
                     bound = place;
                 }
             }
@@ -298,14 +315,14 @@ impl Decomposition {
                 from[key] = block + 1;
                 active[still] = key;
                 still += 1;
+                let number = u32::try_from(key).expect("less than a chunk");
                 for bit in places(&bits, block) {
-                    let place = self.shared.wide[bit];
-                    if place as usize >= bounds[key] {
+                    let entry = self.shared.wide[bit];
+                    if entry.place() >= bounds[key] {
                         break;
                     }
-                    let key = u32::try_from(key).expect("less than a chunk");
-                    buffers.candidates[count] = Candidate { key, place };
-                    count += 1;
+                    buffers.candidates[count] = Candidate::new(number, entry);
+                    count += usize::from(self.shared.screens.passes(entry, &keys[key]));
                     if count == CANDIDATES {
                         self.compare(keys, &buffers.candidates, bounds);
                         count = 0;
@@ -329,28 +346,29 @@ impl Decomposition {
         let mut count = 0;
         for lists in buffers.lists.chunks_exact(CHUNK) {
             for (key, &list) in lists.iter().enumerate().take(keys.len()) {
-                // Most lists have no rule, or one: these take no branch.
                 let (list, bound) = (&all[list as usize..], bounds[key]);
-                let key = u32::try_from(key).expect("less than a chunk");
-                let place = list[0];
-                candidates[count] = Candidate { key, place };
-                count += usize::from((place as usize) < bound);
-                let is_more = (place as usize) < bound && (list[1] as usize) < bound;
-                if count == CANDIDATES || is_more {
-                    for &place in &list[1..] {
-                        if count == CANDIDATES {
-                            self.compare(keys, candidates, bounds);
-                            count = 0;
-                        }
-                        if place as usize >= bound {
+                let number = u32::try_from(key).expect("less than a chunk");
+                let key = &keys[key];
+                let mut show = |count: &mut usize, entry: Entry| {
+                    candidates[*count] = Candidate::new(number, entry);
+                    let passes = self.shared.screens.passes(entry, key);
+                    *count += usize::from((entry.place() < bound) & passes);
+                    if *count == CANDIDATES {
+                        self.compare(keys, candidates, bounds);
+                        *count = 0;
+                    }
+                };
+                // Most lists have at most two rules: these take no branch. Behind
+                // a list of none is a rule of another one, which is compared like
+                // any candidate if it passes.
+                show(&mut count, list[0]);
+                show(&mut count, list[1]);
+                if list[..=LIST_PAD].iter().all(|entry| entry.place() < bound) {
+                    for &entry in &list[LIST_PAD..] {
+                        if entry.place() >= bound {
                             break;
                         }
-                        candidates[count] = Candidate { key, place };
-                        count += 1;
-                    }
-                    if count == CANDIDATES {
-                        self.compare(keys, candidates, bounds);
-                        count = 0;
+                        show(&mut count, entry);
                     }
                 }
             }
@@ -361,13 +379,10 @@ impl Decomposition {
     /// Shows the candidates that are not hidden, in the order in which they are
     /// compared: those of the vectors, then those of each list. `show` says
     /// whether the rest of the vectors or of the list is still wanted.
-    fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(usize) -> bool) {
+    fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(Entry) -> bool) {
         let shared = &*self.shared;
         let store = &shared.store;
-        let mut go_on = |place: u32| {
-            let place = place as usize;
-            self.rules.is_hidden(place) || show(place)
-        };
+        let mut go_on = |entry: Entry| self.rules.is_hidden(entry.place()) || show(entry);
         'vectors: for block in store.summary..store.row_blocks {
             let bits = common(&store.rows, rows, block);
             for bit in places(&bits, block - store.summary) {
@@ -377,8 +392,8 @@ impl Decomposition {
             }
         }
         for &list in lists {
-            for &place in &store.lists[list as usize..] {
-                if place == super::NO_PLACE || !go_on(place) {
+            for &entry in &store.lists[list as usize..] {
+                if entry == Entry::END || !go_on(entry) {
                     break;
                 }
             }
@@ -424,9 +439,7 @@ impl Decomposition {
         }
         let order = &mut order[..shared.joining];
         order.sort_unstable();
-        let within = shared
-            .wide
-            .partition_point(|&place| (place as usize) < better);
+        let within = shared.wide.partition_point(|entry| entry.place() < better);
         for block in 0..within.div_ceil(BLOCK_RULES) {
             let at = shared.store.summary + block;
             let in_all = common(&shared.store.rows, &rows[..joining], at);
@@ -451,7 +464,8 @@ impl Decomposition {
         {
             field.want(schema, key, mask);
         }
-        self.candidates(&lists[..listing], &rows[..joining], |place| {
+        self.candidates(&lists[..listing], &rows[..joining], |entry| {
+            let place = entry.place();
             if place < better {
                 unwildcard::refute(&self.rules.rule(place), key, mask);
             }
@@ -478,7 +492,7 @@ impl Decomposition {
             }
             let class = field.class(key);
             let list = shared.store.lists[class.list as usize..].iter();
-            let listed = list.take_while(|&&place| place != super::NO_PLACE).count();
+            let listed = list.take_while(|&&entry| entry != Entry::END).count();
             let row = shared.store.rows.get(class.row as usize..);
             let blocks = shared.store.row_blocks - shared.store.summary;
             let row = row
@@ -500,9 +514,13 @@ impl Decomposition {
         let (listing, joining) = self.search(key, &mut lists, &mut rows);
         let mut bound = self.rules.len();
         let mut compared: Vec<RuleId> = Vec::new();
-        self.candidates(&lists[..listing], &rows[..joining], |place| {
+        self.candidates(&lists[..listing], &rows[..joining], |entry| {
+            let place = entry.place();
             if place >= bound {
                 return false;
+            }
+            if !shared.screens.passes(entry, key) {
+                return true;
             }
             compared.extend(self.rules.winner(place).rule());
             if self.rules.matches(place, key) {

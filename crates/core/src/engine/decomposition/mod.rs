@@ -24,6 +24,7 @@
 //! rows:     [ summary 1101… | 1011… | 0011… ] …  bits of the rules in vectors
 //! lists:    [ 17 | 203 | - ][ 5 | - ] …          places of rules, ascending
 //! wide:     [ 3 | 4 | 18 | … ]                   the place of each bit
+//! screens:  what is looked at of a rule before all of it: see `screen`
 //! rules:    best first
 //! ```
 //! Values with the same rules have one class, that of values that no rule names
@@ -51,8 +52,9 @@
 //! for blocks of 512 rules, from the best:
 //!     stop if the block's best rule does not beat the winner so far
 //!     bits = AND of that block in all rows
-//!     for each bit: if the rule is not hidden and matches: it wins; stop
-//! for each list: for its rules that beat the winner so far: compare
+//!     for each bit: if the rule passes its screen, is not hidden and matches:
+//!         it wins; stop
+//! for each list: for its rules that beat the winner so far and pass: compare
 //! ```
 //! Batches take 64 headers through each step: search one field after the other;
 //! join one block and compare the candidates of all, until none has more blocks;
@@ -90,7 +92,9 @@ mod estimate;
 mod field;
 mod fill;
 mod lookup;
+mod model;
 mod pick;
+mod screen;
 #[cfg(test)]
 mod tests;
 
@@ -115,6 +119,7 @@ use crate::simd::bits::Block;
 use field::Field;
 use fill::{Filling, Store, direct_bits, is_direct, join, sizes};
 use pick::{MOST_SHARED, Plan, Wishes, is_open};
+use screen::{Entry, Screens};
 
 /// The registry entry.
 pub(super) const ENGINE: Engine = Engine {
@@ -174,9 +179,6 @@ pub(super) const ENGINE: Engine = Engine {
 
 /// The most rules: their places have 32 bits.
 const MOST_RULES: usize = 1 << 28;
-
-/// Behind the last place of a list.
-const NO_PLACE: u32 = u32::MAX;
 
 /// Blocks that count as one step of work while building.
 const STEP_BLOCKS: usize = 32;
@@ -250,8 +252,9 @@ struct Shared {
     listing: usize,
     joining: usize,
     store: Store,
-    /// The place of each rule in the vectors, ascending.
-    wide: Vec<u32>,
+    screens: Screens,
+    /// The rule of each bit of the vectors, by ascending place.
+    wide: Vec<Entry>,
 }
 
 impl Decomposition {
@@ -272,8 +275,9 @@ impl Decomposition {
             least: tuning.least_listed,
             all_fields: share == 0,
         };
-        let plan = Plan::make(&ranked, wishes, monitor)?;
-        let shared = Shared::build(&ranked, plan, options, tuning.hash_bits, monitor)?;
+        let mut plan = Plan::make(&ranked, wishes, monitor)?;
+        let screens = Screens::choose(&ranked, &mut plan.screen_of, monitor)?;
+        let shared = Shared::build(&ranked, plan, screens, options, tuning.hash_bits, monitor)?;
         Ok(Decomposition {
             isa: Isa::named(options.choice("isa")).expect("the specification was checked"),
             stops: options.choice("stop") == "on",
@@ -295,6 +299,7 @@ impl Shared {
     fn build(
         rules: &RankedRules,
         plan: Plan,
+        screens: Screens,
         options: &EngineOptions,
         hash_bits: u64,
         monitor: &mut Monitor<'_>,
@@ -312,6 +317,7 @@ impl Shared {
         let filling = Filling {
             rules,
             plan: &plan,
+            screens: &screens,
             most_rows,
             seed: options.seed("seed").number(),
             hash_bits,
@@ -333,9 +339,10 @@ impl Shared {
         let most = options.whole("product");
         Self::group(&filling, &grouped, most, &mut store, &mut fields, monitor)?;
         store.finish(monitor)?;
-        let wide = plan.wide.clone();
+        monitor.memory().keep(bytes_of::<Entry>(plan.wide.len()))?;
+        let mut wide = Vec::with_capacity(plan.wide.len());
+        wide.extend(plan.wide.iter().map(|&place| filling.entry(place)));
         let bytes = plan.bytes();
-        monitor.memory().keep(bytes_of::<u32>(wide.capacity()))?;
         drop(plan);
         monitor.memory().give_back(bytes);
         Ok(Shared {
@@ -343,6 +350,7 @@ impl Shared {
             joining: fields.iter().filter(|field| field.has_rows).count(),
             fields,
             store,
+            screens,
             wide,
         })
     }
@@ -391,7 +399,8 @@ impl Shared {
         bytes_of::<Field>(self.fields.capacity())
             + fields.sum::<usize>()
             + self.store.bytes()
-            + bytes_of::<u32>(self.wide.capacity())
+            + Screens::BYTES
+            + bytes_of::<Entry>(self.wide.capacity())
     }
 }
 
@@ -480,14 +489,16 @@ impl<const W: usize> Algorithm<W> for Decomposition {
         let store = &shared.store;
         let members = shared.fields.iter().map(|field| field.members.len());
         let vectors = store.rows.len().checked_div(store.row_blocks).unwrap_or(0);
-        vec![
+        let mut metrics = vec![
             Metric::count("fields searched", members.sum()),
             Metric::count("fields with lists", shared.listing),
             Metric::count("fields with vectors", shared.joining),
             Metric::count("rules in vectors", shared.wide.len()),
             Metric::count("bit vectors", vectors),
             Metric::count("places in lists", store.lists.len()),
-        ]
+        ];
+        metrics.extend(self.work_metrics());
+        metrics
     }
 
     fn hide(&mut self, id: RuleId) -> Option<bool> {

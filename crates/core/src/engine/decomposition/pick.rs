@@ -30,6 +30,7 @@ use crate::seed::splitmix;
 use crate::sort::sort;
 
 use super::BLOCK_RULES;
+use super::screen::{NO_SCREEN, Rarest};
 
 /// The field of a rule that is in the vectors.
 pub(super) const WIDE: u8 = u8::MAX;
@@ -46,7 +47,9 @@ const RULES: usize = 256;
 
 // Prices in nanoseconds, of which only the ratios matter: batches over fifteen
 // fields at 10,000 rules, November 2026.
-/// Comparing a rule with a key.
+/// Looking at the tag of a candidate (estimated, not measured yet), and comparing one
+/// that passes.
+const SCREEN_NS: f64 = 1.5;
 const COMPARE_NS: f64 = 8.0;
 /// Searching a field for each doubling of its values, and joining a block.
 const SEARCH_NS: f64 = 0.4;
@@ -60,6 +63,9 @@ pub(super) struct Plan {
     pub(super) list_of: Vec<u8>,
     /// The places of the rules in the vectors, ascending.
     pub(super) wide: Vec<u32>,
+    /// For each place the field in which the rule has a screen, or
+    /// [`NO_SCREEN`].
+    pub(super) screen_of: Vec<u8>,
     /// Fields with lists.
     pub(super) listed: Vec<FieldId>,
     /// Fields with vectors.
@@ -93,12 +99,20 @@ impl Plan {
         let mut plan = Plan {
             list_of: vec![WIDE; rules.len()],
             wide: Vec::new(),
+            screen_of: Vec::new(),
             listed: Vec::new(),
             joined: Vec::new(),
         };
-        if wishes.share > 0 && rules.len() >= wishes.least.max(1) {
-            plan.choose_lists(rules, wishes, monitor)?;
-        }
+        plan.screen_of = match wishes.all_fields {
+            true => {
+                monitor.memory().take(rules.len())?;
+                vec![NO_SCREEN; rules.len()]
+            }
+            false => {
+                let rarest = plan.choose_lists(rules, wishes, monitor)?;
+                rarest.screens(&plan.list_of, monitor)?
+            }
+        };
         let count = plan.list_of.iter().filter(|&&list| list == WIDE).count();
         monitor.memory().take(bytes_of::<u32>(count))?;
         let wide = (0..=u32::MAX).zip(&plan.list_of);
@@ -114,7 +128,7 @@ impl Plan {
 
     /// Bytes of a plan.
     pub(super) fn bytes(&self) -> usize {
-        self.list_of.capacity() + bytes_of::<u32>(self.wide.capacity())
+        self.list_of.capacity() + self.screen_of.capacity() + bytes_of::<u32>(self.wide.capacity())
     }
 
     fn choose_lists(
@@ -122,17 +136,22 @@ impl Plan {
         rules: &RankedRules,
         wishes: Wishes,
         monitor: &mut Monitor<'_>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<Rarest, BuildError> {
         let (schema, count) = (rules.schema(), rules.len());
+        let mut rarest = Rarest::new(count, monitor)?;
+        if count == 0 {
+            return Ok(rarest);
+        }
         let bytes = count.saturating_mul(schema.fields().len());
         monitor.memory().take(bytes)?;
         // Field by field.
         let mut shared = vec![MANY; bytes];
         for (id, shared) in schema.field_ids().zip(shared.chunks_exact_mut(count)) {
-            count_shared(rules, id, shared, monitor)?;
+            count_shared(rules, id, shared, &mut rarest, monitor)?;
         }
         let most = u8::try_from(wishes.share.min(MOST_SHARED)).unwrap_or(MANY - 1);
-        loop {
+        let has_lists = wishes.share > 0 && count >= wishes.least.max(1);
+        while has_lists {
             let free = |shared: &[u8]| {
                 let rules = shared.iter().zip(&self.list_of);
                 rules
@@ -172,7 +191,7 @@ impl Plan {
         self.listed.retain(used);
         drop(shared);
         monitor.memory().give_back(bytes);
-        Ok(())
+        Ok(rarest)
     }
 
     /// The fields that some rule in the vectors does not leave open.
@@ -208,14 +227,18 @@ impl Plan {
         monitor.memory().take(bytes)?;
         // A bit for each field in which a rule does not match a header.
         let mut excluded = vec![0_u64; headers * count];
+        let drawn = |number: usize| self.wide[number * self.wide.len() / count] as usize;
+        let screens: Vec<u64> = (0..count)
+            .map(|number| 1_u64.checked_shl(self.screen_of[drawn(number)].into()))
+            .map(Option::unwrap_or_default)
+            .collect();
         let mut state = 1;
         for id in schema.field_ids() {
             for header in 0..headers {
                 let value = drawn_value(rules, id, header, headers, &mut state);
                 let row = &mut excluded[header * count..][..count];
                 for (number, excluded) in row.iter_mut().enumerate() {
-                    let place = self.wide[number * self.wide.len() / count];
-                    let (low, high) = rules.ends(place as usize, id);
+                    let (low, high) = rules.ends(drawn(number), id);
                     *excluded |= u64::from(value < low || high < value) << id.index();
                 }
                 monitor.work(count / 8)?;
@@ -226,8 +249,15 @@ impl Plan {
         let mut joined = Vec::new();
         loop {
             let saved = |id: FieldId| {
-                let wrong = excluded.iter().filter(|bits| *bits >> id.index() & 1 == 1);
-                wrong.count() as f64 * weight * COMPARE_NS
+                let rows = excluded.chunks_exact(count);
+                let pairs = rows.flat_map(|row| row.iter().zip(&screens));
+                let wrong = pairs.filter(|(bits, _)| *bits >> id.index() & 1 == 1);
+                // A screen excludes most rules that do not match in its field.
+                let saved = wrong.map(|(bits, screen)| match bits & screen {
+                    0 => SCREEN_NS + COMPARE_NS,
+                    _ => SCREEN_NS,
+                });
+                saved.sum::<f64>() * weight
             };
             let best = schema.field_ids().map(|id| (saved(id), id));
             let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
@@ -261,7 +291,7 @@ pub(super) fn is_open(rules: &RankedRules, place: usize, id: FieldId) -> bool {
 /// A value of a header that some rule matches, at least in the fields that the
 /// rule names. The others have any value, the smallest, the largest, or one that
 /// another rule names.
-fn drawn_value(
+pub(super) fn drawn_value(
     rules: &RankedRules,
     id: FieldId,
     header: usize,
@@ -287,8 +317,10 @@ fn count_shared(
     rules: &RankedRules,
     id: FieldId,
     shared: &mut [u8],
+    rarest: &mut Rarest,
     monitor: &mut Monitor<'_>,
 ) -> Result<(), BuildError> {
+    let number = u8::try_from(id.index()).expect("a field's index is a byte");
     let named = |place: &usize| !is_open(rules, *place, id);
     let count = (0..rules.len()).filter(named).count();
     monitor.work(rules.len() / 8)?;
@@ -309,6 +341,10 @@ fn count_shared(
             let begun = lows.partition_point(|&other| other <= high);
             let ended = highs.partition_point(|&other| other < low);
             *shared = u8::try_from(begun - ended).unwrap_or(MANY);
+            if rules.schema().placement(id).get(rules.rule(place).mask) != 0 {
+                let count = u32::try_from(begun - ended).unwrap_or(u32::MAX);
+                rarest.note(place, count, number);
+            }
         }
         monitor.advance(1)?;
     }

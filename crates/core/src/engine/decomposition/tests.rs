@@ -217,8 +217,9 @@ fn rules_that_share_a_value_with_few_are_in_its_list() {
     let built = build("", &rules);
     assert_eq!(count(built.as_ref(), "fields with lists"), 1);
     assert_eq!(count(built.as_ref(), "rules in vectors"), 200);
-    // The empty list, and two places and an end for each value.
-    assert_eq!(count(built.as_ref(), "places in lists"), 1 + 3 * 300);
+    // The empty list, two places and an end for each value, and the last ends.
+    let places = 1 + 3 * 300 + fill::LIST_PAD;
+    assert_eq!(count(built.as_ref(), "places in lists"), places);
     let without = build(":share=1", &rules);
     assert_eq!(count(without.as_ref(), "rules in vectors"), 800);
     let without = build(":share=0", &rules);
@@ -236,21 +237,17 @@ fn lists_are_no_longer_than_asked_for() {
         };
         let built = tuned(&format!(":share={share}"), &rules, tuning);
         let lists = &built.shared.store.lists;
-        let longest = lists
-            .split(|&place| place == NO_PLACE)
-            .map(<[u32]>::len)
-            .max();
+        let lists: Vec<&[Entry]> = lists.split(|&entry| entry == Entry::END).collect();
+        let longest = lists.iter().map(|list| list.len()).max();
         assert!(longest.unwrap() <= share, "{longest:?}");
-        assert!(lists.len() <= 1 + 2 * rules.len() * (2 * share + 1));
-        for list in lists.split(|&place| place == NO_PLACE) {
-            assert!(list.is_sorted());
+        let places: usize = lists.iter().map(|list| list.len()).sum();
+        assert!(places <= 2 * rules.len() * share);
+        let places = |list: &[Entry]| -> Vec<usize> { list.iter().map(|e| e.place()).collect() };
+        for list in &lists {
+            assert!(places(list).is_sorted());
         }
-        let mut all: Vec<u32> = lists
-            .iter()
-            .copied()
-            .filter(|&place| place != NO_PLACE)
-            .collect();
-        all.extend(&built.shared.wide);
+        let mut all: Vec<usize> = lists.iter().flat_map(|list| places(list)).collect();
+        all.extend(places(&built.shared.wide));
         all.sort_unstable();
         all.dedup();
         assert_eq!(all.len(), rules.len(), "each rule is somewhere");
@@ -504,4 +501,28 @@ fn summaries_lead_to_the_right_block() {
         let expected = (number < 40_000).then(|| RuleId::from_index(number));
         assert_eq!(built.improve(key, Winner::MISS).rule(), expected);
     }
+}
+
+/// A rule's rarest other field excludes most candidates of lists.
+#[test]
+fn few_candidates_are_compared() {
+    let schema = Schema::ipv4_5tuple();
+    let mut rules = RuleSet::new(&schema);
+    let any = FieldMatch::Any;
+    for number in 0..2000_u128 {
+        // Six rules share a source, and twenty a port.
+        let source = FieldMatch::Exact(number / 6);
+        let port = FieldMatch::Exact(number % 100);
+        add(&mut rules, 1, &[source, any, any, port, any]);
+    }
+    let built = tuned("", &rules, Tuning::default());
+    assert_eq!(built.shared.listing, 1);
+    let counts = built.counts();
+    assert!(counts.entries > 5.0 && counts.entries < 7.0, "{counts:?}");
+    assert!(counts.compared > 0.9 && counts.compared < 1.1, "{counts:?}");
+    let metrics = <Decomposition as Algorithm<2>>::metrics(&built);
+    let found = metrics
+        .iter()
+        .find(|metric| metric.name == "entries a lookup");
+    assert_eq!(found.unwrap().value, MetricValue::Ratio(counts.entries));
 }

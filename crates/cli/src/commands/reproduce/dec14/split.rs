@@ -1,0 +1,226 @@
+//! One rule set split over several cores, whose winners are merged.
+//!
+//! The paper keeps each packet on one core (§IV.C). The other way is to give each
+//! core a part of the rules: all cores look at each header, and the better of their
+//! winners is it. Rules are ranked, so merging is a minimum.
+
+use std::sync::Barrier;
+
+use classyard::policy::PartId;
+use classyard::{
+    BATCH, Classifier, EngineSpec, KeySlice, Limits, NoProgress, RuleSet, Scratch, Winner,
+};
+use serde::{Deserialize, Serialize};
+
+use super::measure::{batches, built};
+use super::{ENGINE, PAPER_FORM, Study};
+use crate::bench::{Spread, size_name, timed};
+use crate::chart::{Chart, Mark, Series};
+use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
+use crate::commands::reproduce::statistics::coordinate;
+use crate::failure::Failure;
+
+/// Cores that rules are split over.
+const CORES: usize = 2;
+
+/// Repeats, in turns.
+const REPEATS: usize = 5;
+
+/// Times of one rule set, in nanoseconds for a header.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Split {
+    /// All rules on one core.
+    whole: f64,
+    /// The slowest core with its part of the rules.
+    part: f64,
+    /// Merging winners.
+    merge: f64,
+    wrong: usize,
+}
+
+impl Split {
+    /// Until a batch is done on all cores and merged.
+    fn latency(&self) -> f64 {
+        self.part + self.merge
+    }
+}
+
+/// Draws the figure.
+pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
+    let sizes = study.dec14_sizes();
+    let forms = [(ENGINE, "as it is"), (PAPER_FORM, "share=0")];
+    study.expect_points(sizes.len() * forms.len());
+    let mut grid = Grid {
+        title: format!("Rules split over {CORES} cores, in batches"),
+        columns: [
+            "engine",
+            "rules",
+            "ns, all rules on one core",
+            "ns, slower part",
+            "ns, merging",
+            "latency: times as fast",
+            "throughput: against a header a core",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+        words: 1,
+        rows: Vec::new(),
+    };
+    let (mut lines, mut series, mut wrong) = (Vec::new(), Vec::new(), 0);
+    let (mut sooner, mut more, mut all) = (0, 0, 0);
+    for (engine, name) in forms {
+        let mut points = Vec::new();
+        for &rules in &sizes {
+            let split = measure(study, engine, rules)?;
+            wrong += split.wrong;
+            let latency = split.whole / split.latency();
+            // Every core is busy with each header: others are done meanwhile if
+            // each core has headers of its own.
+            let throughput = latency / coordinate(CORES);
+            all += 1;
+            sooner += usize::from(latency > 1.0);
+            more += usize::from(throughput > 1.0);
+            grid.rows.push(vec![
+                engine.to_owned(),
+                size_name(rules),
+                format!("{:.1}", split.whole),
+                format!("{:.1}", split.part),
+                format!("{:.1}", split.merge),
+                format!("{latency:.2}"),
+                format!("{throughput:.2}"),
+            ]);
+            lines.push(format!(
+                "{engine},{rules},{:.2},{:.2},{:.2},{throughput:.4}",
+                split.whole, split.part, split.merge
+            ));
+            points.push((coordinate(rules), throughput));
+        }
+        series.push(Series::marked(name, name, Mark::Circle, points));
+    }
+    let heading = "engine,rules,whole_ns,part_ns,merge_ns,throughput_ratio";
+    study.write_csv("split.csv", heading, &lines)?;
+    let chart = Chart {
+        title: "Throughput with rules split over two cores, against headers split",
+        x_label: "rules",
+        y_label: "times the throughput",
+        log_x: true,
+        log_y: false,
+    };
+    study.draw("split.svg", &chart, &series)?;
+    let mut section = Section {
+        title: "One rule set split over cores, winners merged".to_owned(),
+        method: format!(
+            "Each of {CORES} threads has every second rule by rank and looks all headers up in batches \
+             of {BATCH}; the better of their winners wins. The time is that of the slower thread, \
+             and of merging, in CPU time while both run; handing winners over is not in it. \
+             Against it stands a header a core: each thread has all rules and half of the headers."
+        ),
+        claims: vec![Claim {
+            place: "§IV.C",
+            paper: "Each packet stays on a single core, since communication between cores in the \
+                    merge phase limits the performance of the other way.",
+            measured: format!(
+                "split rules are done sooner in {sooner} of {all} cases, and give more throughput in \
+                 {more} of {all}"
+            ),
+            verdict: Verdict::for_most(
+                all - more,
+                all,
+                "vectors of half the rules are joined in half the time, and more of them is \
+                 in the nearer caches",
+            ),
+        }],
+        grids: vec![grid],
+        pictures: vec!["split.svg".to_owned()],
+    };
+    super::wrong_answers(&mut section, wrong);
+    Ok(section)
+}
+
+fn measure(study: &mut Study<'_>, engine: &str, rules: usize) -> Result<Split, Failure> {
+    let point = format!("split {engine}, {rules} rules");
+    let engine = engine.to_owned();
+    study.point(&point, |study| {
+        let policy = study.dec14_policy(rules, 0)?;
+        let trace = study.dec14_trace(&policy, 0)?;
+        let (_, keys) = trace.parts().next().expect("one part");
+        let keys = keys.as_slice();
+        let whole = built(&engine, &policy)?;
+        let whole = whole.part(PartId::FIRST);
+        let spec = EngineSpec::parse(&engine).expect("a registered engine");
+        let parts = (0..CORES).map(|core| {
+            let part = part_of(&policy.parts()[0], core);
+            spec.build(&part, &Limits::default(), &mut NoProgress)
+        });
+        let parts: Vec<Box<dyn Classifier>> = parts.collect::<Result<_, _>>()?;
+        let mut winners = vec![vec![Winner::MISS; keys.len()]; CORES];
+        let mut expected = vec![Winner::MISS; keys.len()];
+        let mut samples = [Vec::new(), Vec::new(), Vec::new()];
+        for _ in 0..REPEATS {
+            let each = |seconds: f64| seconds * 1e9 / coordinate(keys.len().max(1));
+            samples[0].push(each(classify(whole, keys, &mut expected)));
+            let barrier = Barrier::new(CORES);
+            let slowest = std::thread::scope(|scope| {
+                let begun: Vec<_> = parts
+                    .iter()
+                    .zip(&mut winners)
+                    .map(|(part, winners)| {
+                        let barrier = &barrier;
+                        scope.spawn(move || {
+                            barrier.wait();
+                            classify(part.as_ref(), keys, winners)
+                        })
+                    })
+                    .collect();
+                let times = begun
+                    .into_iter()
+                    .map(|thread| thread.join().expect("no panic"));
+                times.fold(0.0, f64::max)
+            });
+            samples[1].push(each(slowest));
+            let (first, others) = winners.split_first_mut().expect("two parts");
+            let ((), seconds) = timed(|| {
+                for other in &*others {
+                    for (best, winner) in first.iter_mut().zip(other) {
+                        if winner.beats(*best) {
+                            *best = *winner;
+                        }
+                    }
+                }
+            });
+            samples[2].push(each(seconds));
+        }
+        let median = |samples: &[f64]| Spread::of(samples).map_or(0.0, |s| s.median);
+        let merged = winners[0].iter().zip(&expected);
+        Ok(Split {
+            whole: median(&samples[0]),
+            part: median(&samples[1]),
+            merge: median(&samples[2]),
+            wrong: merged
+                .filter(|(merged, expected)| merged != expected)
+                .count(),
+        })
+    })
+}
+
+/// Every second rule by rank, or every third of three cores.
+fn part_of(rules: &RuleSet, core: usize) -> RuleSet {
+    let mut part = RuleSet::new(rules.schema());
+    for index in rules.by_rank().into_iter().skip(core).step_by(CORES) {
+        let rule = rules.rule(index as usize);
+        part.push(rule).expect("a rule of these rules");
+    }
+    part
+}
+
+/// Looks all headers up in batches; returns the seconds that it takes.
+fn classify(classifier: &dyn Classifier, keys: KeySlice<'_>, winners: &mut [Winner]) -> f64 {
+    let mut scratch = Scratch::new();
+    let (_, seconds) = timed(|| {
+        for (batch, winners) in batches(keys, BATCH).zip(winners.chunks_mut(BATCH)) {
+            winners.fill(Winner::MISS);
+            classifier.classify_batch(batch, winners, &mut scratch);
+        }
+    });
+    seconds
+}

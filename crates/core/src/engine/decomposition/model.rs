@@ -1,0 +1,269 @@
+//! What a lookup does, counted in the built structure: the performance model of
+//! [DEC14] §IV.C.
+//!
+//! # Idea
+//! What a search of a field reads follows from the structure alone: a line for
+//! each level of a range tree, two entries of a hash table, one entry of a table of
+//! all values. How many blocks of vectors are joined and how many candidates there
+//! are depends on headers as well, so some headers that rules match are looked up,
+//! and that is counted. Both together are the work of a lookup; its time is the
+//! machine's.
+//!
+//! # Where we differ from the paper, and why
+//! - The paper computes levels and values from the number of rules and the ratio
+//!   of unique values (eq. 1). We have the structure, and count.
+//! - The paper takes the joining to end halfway, µ ≈ 0.5. We count where it ends.
+//! - Candidates, which the paper has not: there a bit says that a rule matches.
+//!
+//! [DEC14]: crate::papers#dec14
+
+#![allow(clippy::cast_precision_loss)] // means
+
+use super::Decomposition;
+use super::field::Search;
+use super::pick::drawn_value;
+use super::screen::Entry;
+use crate::classifier::Metric;
+use crate::engine::bit_vector::places;
+use crate::machine::Work;
+use crate::memory::bytes_of;
+use crate::schema::MAX_FIELDS;
+use crate::simd::bits::Block;
+
+// Instructions of each operation: estimates from the source, neither counted in
+// machine code, as [DEC14] Table VII does, nor fitted to measurements yet.
+/// A lookup besides what follows.
+const LOOKUP: f64 = 60.0;
+/// Reading a node of a range tree, searching a hash table or a table of all values.
+pub(super) const NODE: f64 = 14.0;
+pub(super) const HASH: f64 = 26.0;
+pub(super) const TABLE: f64 = 12.0;
+/// A step of joining, and each block in it.
+const STEP: f64 = 30.0;
+const BLOCK: f64 = 3.0;
+/// Going to a list, looking at a tag, and comparing a rule of four key words or
+/// fewer; each further word is one more in four.
+const LIST: f64 = 14.0;
+const ENTRY: f64 = 12.0;
+const COMPARE: f64 = 50.0;
+const COMPARE_WORD: f64 = 6.0;
+
+/// Headers that are looked up to count.
+const HEADERS: usize = 256;
+
+/// What a lookup does, in the mean, and how much memory it does it in.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Counts {
+    /// Nodes of range trees that are read.
+    pub(super) levels: f64,
+    /// Hash tables and tables of all values that are searched.
+    pub(super) hashes: f64,
+    pub(super) tables: f64,
+    /// Steps of joining, and blocks of vectors that they read.
+    pub(super) steps: f64,
+    pub(super) blocks: f64,
+    /// Entries whose tag is looked at, and rules that are compared.
+    pub(super) entries: f64,
+    pub(super) compared: f64,
+    /// Lists that are met which are not empty.
+    pub(super) lists: f64,
+    /// Lines of a rule, and words of a key.
+    pub(super) rule_lines: f64,
+    pub(super) key_words: f64,
+    /// Bytes of searches and classes, of lists and vectors, and of rules.
+    pub(super) search_bytes: usize,
+    pub(super) list_bytes: usize,
+    pub(super) row_bytes: usize,
+    pub(super) rule_bytes: usize,
+}
+
+impl Decomposition {
+    /// Counts what lookups of headers that rules match do.
+    pub(super) fn counts(&self) -> Counts {
+        let shared = &*self.shared;
+        let mut counts = Counts {
+            search_bytes: shared.fields.iter().map(super::Field::bytes).sum(),
+            list_bytes: bytes_of::<Entry>(shared.store.lists.len() + shared.wide.len()),
+            row_bytes: bytes_of::<Block>(shared.store.rows.len()),
+            rule_bytes: self.rules.bytes(),
+            // A rule may begin anywhere in a line.
+            rule_lines: (self.rules.schema().rule_words() as f64 - 1.0) / 8.0 + 1.0,
+            key_words: self.rules.schema().key_words() as f64,
+            ..Counts::default()
+        };
+        for field in &shared.fields {
+            match &field.search {
+                Search::Direct { .. } => counts.tables += 1.0,
+                Search::Hash(_) => counts.hashes += 1.0,
+                Search::Tree(_) => {
+                    counts.levels += field.members[0].intervals.lines() as f64;
+                }
+            }
+        }
+        let headers = HEADERS.min(self.rules.len());
+        let mut sums = Sums::default();
+        let schema = self.rules.schema();
+        let mut key = vec![0; schema.key_words()];
+        let mut state = 1;
+        for header in 0..headers {
+            for id in schema.field_ids() {
+                let value = drawn_value(&self.rules, id, header, headers, &mut state);
+                schema.placement(id).set(&mut key, value);
+            }
+            self.count(&key, &mut sums);
+        }
+        let mean = |sum: usize| sum as f64 / headers.max(1) as f64;
+        counts.steps = mean(sums.steps);
+        counts.blocks = mean(sums.steps * shared.joining.max(1));
+        counts.entries = mean(sums.entries);
+        counts.compared = mean(sums.compared);
+        counts.lists = mean(sums.lists);
+        counts
+    }
+
+    /// Adds what a lookup of a batch does with a key.
+    fn count(&self, key: &[u64], sums: &mut Sums) {
+        let (shared, store) = (&*self.shared, &self.shared.store);
+        let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
+        let (listing, joining) = self.search(key, &mut lists, &mut rows);
+        let rows = &rows[..joining];
+        let mut bound = self.rules.len();
+        let mut from = 0;
+        while !self.is_behind(from, bound)
+            && let Some((block, bits)) = self.next_joined(rows, from)
+        {
+            // Summaries pass over blocks, 512 of them in a step.
+            sums.steps += match store.summary {
+                0 => block + 1 - from,
+                _ => 2,
+            };
+            for bit in places(&bits, block) {
+                let entry = shared.wide[bit];
+                if entry.place() >= bound {
+                    break;
+                }
+                bound = bound.min(self.try_entry(key, entry, sums));
+            }
+            from = block + 1;
+        }
+        if from == 0 && store.row_blocks > 0 {
+            sums.steps += if store.summary > 0 {
+                1
+            } else {
+                store.row_blocks
+            };
+        }
+        let mut best = bound;
+        for &list in &lists[..listing] {
+            let entries = &store.lists[list as usize..];
+            let better = entries.iter().take_while(|entry| entry.place() < bound);
+            sums.lists += usize::from(entries[0] != Entry::END);
+            for &entry in better {
+                best = best.min(self.try_entry(key, entry, sums));
+            }
+        }
+    }
+
+    /// The place of a rule that matches, or that above all.
+    fn try_entry(&self, key: &[u64], entry: Entry, sums: &mut Sums) -> usize {
+        sums.entries += 1;
+        if !self.shared.screens.passes_words(entry, key) {
+            return usize::MAX;
+        }
+        sums.compared += 1;
+        match self.rules.matches(entry.place(), key) {
+            true => entry.place(),
+            false => usize::MAX,
+        }
+    }
+
+    /// Counts for people, and for those who predict times.
+    pub(super) fn work_metrics(&self) -> Vec<Metric> {
+        let counts = self.counts();
+        let joining = self.shared.joining.max(1) as f64;
+        let comparison = COMPARE + COMPARE_WORD * counts.key_words;
+        vec![
+            Metric::ratio("range tree nodes a lookup", counts.levels),
+            Metric::ratio("hash tables a lookup", counts.hashes),
+            Metric::ratio("tables of all values a lookup", counts.tables),
+            Metric::ratio("joining steps a lookup", counts.steps),
+            Metric::ratio("blocks of vectors a lookup", counts.blocks),
+            Metric::ratio("lists met a lookup", counts.lists),
+            Metric::ratio("entries a lookup", counts.entries),
+            Metric::ratio("rules compared a lookup", counts.compared),
+            Metric::ratio("instructions a lookup", counts.instructions()),
+            Metric::ratio("instructions of a tree node", NODE),
+            Metric::ratio("instructions of a hash table", HASH),
+            Metric::ratio("instructions of a table", TABLE),
+            Metric::ratio("instructions of a step", STEP + BLOCK * joining),
+            Metric::ratio("instructions of an entry", ENTRY),
+            Metric::ratio("instructions of a comparison", comparison),
+            Metric::ratio("lines of searches a lookup", counts.search_lines()),
+            Metric::ratio(
+                "lines of rules a lookup",
+                counts.compared * counts.rule_lines,
+            ),
+            Metric::bytes("searches of fields", counts.search_bytes),
+            Metric::bytes("lists and places", counts.list_bytes),
+            Metric::bytes("vectors", counts.row_bytes),
+            Metric::bytes("ranked rules", counts.rule_bytes),
+        ]
+    }
+}
+
+impl Counts {
+    fn search_lines(&self) -> f64 {
+        self.levels + 2.0 * self.hashes + self.tables
+    }
+
+    fn instructions(&self) -> f64 {
+        LOOKUP
+            + self.levels * NODE
+            + self.hashes * HASH
+            + self.tables * TABLE
+            + self.steps * STEP
+            + self.blocks * BLOCK
+            + self.lists * LIST
+            + self.entries * ENTRY
+            + self.compared * (COMPARE + COMPARE_WORD * self.key_words)
+    }
+
+    /// The work of a header of a batch: all that is read was prefetched, or is read
+    /// along with the same of other headers.
+    pub(super) fn batch(&self) -> Work {
+        Work::of(self.instructions())
+            .reading_ahead(self.search_lines(), self.search_bytes)
+            .reading_ahead(self.lists, self.list_bytes)
+            .reading_ahead(self.blocks, self.row_bytes)
+            .reading_ahead(self.compared * self.rule_lines, self.rule_bytes)
+            .mispredicting(MISSED_OF_BATCH)
+    }
+
+    /// The work of a header that is looked up alone. Fields are searched beside
+    /// each other, so a search waits for one line; then come lists, and rules.
+    pub(super) fn single(&self) -> Work {
+        Work::of(self.instructions())
+            .reading_ahead(self.search_lines(), self.search_bytes)
+            .reading(1.0, self.search_bytes)
+            .reading_ahead(self.lists, self.list_bytes)
+            .reading(1.0, self.list_bytes)
+            .reading_ahead(self.blocks, self.row_bytes)
+            .reading_ahead(self.compared * (self.rule_lines - 1.0), self.rule_bytes)
+            .reading(self.compared, self.rule_bytes)
+            .mispredicting(MISSED_OF_SINGLE + self.lists + self.compared)
+    }
+}
+
+/// Branches that are not foreseen: whether there is another block, and where lists
+/// end.
+const MISSED_OF_BATCH: f64 = 0.5;
+const MISSED_OF_SINGLE: f64 = 2.0;
+
+/// What some lookups do together.
+#[derive(Default)]
+struct Sums {
+    steps: usize,
+    entries: usize,
+    compared: usize,
+    lists: usize,
+}

@@ -1,0 +1,286 @@
+//! Screens: what is looked at of a rule before all of it is compared.
+//!
+//! # Idea
+//! A list or a vector says of a rule that it matches in one field, or in a few.
+//! Most of these candidates match the key no further, and comparing them reads
+//! several cache lines. So each entry of a list, and of the vectors' places, has
+//! besides the rule's place a *tag*: a hash of the rule's bits in another field,
+//! that which the fewest rules share. The same hash of the key excludes nearly
+//! all wrong candidates, with what is in one word:
+//! ```text
+//! entry:   [ screen 8 | tag 24 | place 32 ]
+//! screens: [ word, mask ] …              at most 255, and one that passes all
+//! ```
+//! A tag excludes no rule that matches; rules that pass are compared in full.
+
+use hashbrown::HashMap;
+
+use crate::engine::ranked::RankedRules;
+use crate::error::BuildError;
+use crate::memory::bytes_of;
+use crate::monitor::Monitor;
+use crate::schema::{FieldId, Schema};
+use crate::seed::MapState;
+
+/// The place of a rule, and what is known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Entry(u64);
+
+impl Entry {
+    /// Behind the last entry of a list. Its place is above all others.
+    pub(super) const END: Entry = Entry(u32::MAX as u64);
+
+    #[inline(always)]
+    #[allow(clippy::cast_possible_truncation)] // the lower half is meant
+    pub(super) fn place(self) -> usize {
+        self.0 as u32 as usize
+    }
+}
+
+/// No field has a screen of the rule.
+pub(super) const NO_SCREEN: u8 = u8::MAX;
+
+/// Which bits of a key are hashed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Screen {
+    word: usize,
+    mask: u64,
+}
+
+/// Screens there may be.
+const SCREENS: usize = 256;
+
+/// All screens. The first one looks at nothing.
+pub(super) struct Screens {
+    all: Box<[Screen; SCREENS]>,
+}
+
+impl Screens {
+    /// Chooses the screens of rules, by the field in which each has one or
+    /// [`NO_SCREEN`]. Writes the number of its screen there.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`], and those of
+    /// [`Memory::keep`](crate::memory::Memory::keep).
+    pub(super) fn choose(
+        rules: &RankedRules,
+        screen_of: &mut [u8],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Screens, BuildError> {
+        monitor.memory().keep(Self::BYTES)?;
+        let mut screens = Screens {
+            all: Box::new([Screen::default(); SCREENS]),
+        };
+        let mut known: HashMap<Screen, u8, MapState> = HashMap::default();
+        let schema = rules.schema();
+        let masks: Vec<Vec<u64>> = schema.field_ids().map(|id| bits_of(schema, id)).collect();
+        for (place, screen_of) in screen_of.iter_mut().enumerate() {
+            monitor.work(usize::from(place % 8 == 0))?;
+            let Some(field) = masks.get(usize::from(*screen_of)) else {
+                *screen_of = 0;
+                continue;
+            };
+            // Of a field in two words, that with more of the rule's bits.
+            let bits = rules.rule(place).mask.iter().zip(field).enumerate();
+            let screens_of_field = bits.map(|(word, (rule, field))| Screen {
+                word,
+                mask: rule & field,
+            });
+            let best = screens_of_field.max_by_key(|screen| screen.mask.count_ones());
+            let best = best.unwrap_or_default();
+            let next = known.len() + 1;
+            *screen_of = match known.get(&best) {
+                Some(&number) => number,
+                None if next < SCREENS => {
+                    let number = u8::try_from(next).expect("fewer than screens");
+                    screens.all[next] = best;
+                    known.insert(best, number);
+                    number
+                }
+                None => 0,
+            };
+        }
+        Ok(screens)
+    }
+
+    /// What all screens take.
+    pub(super) const BYTES: usize = SCREENS * size_of::<Screen>();
+
+    /// The entry of a rule, which has the screen of that number.
+    pub(super) fn entry(&self, rules: &RankedRules, place: u32, screen: u8) -> Entry {
+        let value = rules.rule(place as usize).value;
+        let tag = self.all[usize::from(screen)].tag(value);
+        Entry(u64::from(screen) << 56 | tag << 32 | u64::from(place))
+    }
+
+    /// Whether a rule may match a key. The end of a list passes.
+    #[inline(always)]
+    pub(super) fn passes<const W: usize>(&self, entry: Entry, key: &[u64; W]) -> bool {
+        let screen = &self.all[(entry.0 >> 56) as usize];
+        // Words are those of a key: the minimum is for the compiler to see.
+        let bits = key[screen.word.min(W - 1)] & screen.mask;
+        hash(bits) == entry.0 >> 32 & TAG
+    }
+
+    /// The same for a key of any number of words.
+    pub(super) fn passes_words(&self, entry: Entry, key: &[u64]) -> bool {
+        let screen = &self.all[(entry.0 >> 56) as usize];
+        screen.tag(key) == entry.0 >> 32 & TAG
+    }
+}
+
+/// The bits of a tag.
+const TAG: u64 = (1 << 24) - 1;
+
+impl Screen {
+    fn tag(self, words: &[u64]) -> u64 {
+        hash(words[self.word] & self.mask)
+    }
+}
+
+/// A hash of 24 bits, 0 of 0. Fields at the upper end of a word lose nothing.
+#[inline(always)]
+fn hash(bits: u64) -> u64 {
+    bits.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
+}
+
+/// The bits of a field in a key's words.
+fn bits_of(schema: &Schema, id: FieldId) -> Vec<u64> {
+    let mut words = vec![0; schema.key_words()];
+    let most = schema.field(id).max_value();
+    schema.placement(id).set_bits(&mut words, most);
+    words
+}
+
+/// For each rule the two fields in which the fewest rules share its match, of
+/// those in which it has bits to look at.
+pub(super) struct Rarest {
+    of: Vec<[(u32, u8); 2]>,
+}
+
+impl Rarest {
+    /// Counts its memory as taken.
+    ///
+    /// # Errors
+    /// Those of [`Memory::take`](crate::memory::Memory::take).
+    pub(super) fn new(rules: usize, monitor: &mut Monitor<'_>) -> Result<Rarest, BuildError> {
+        monitor.memory().take(Self::bytes(rules))?;
+        Ok(Rarest {
+            of: vec![[(u32::MAX, NO_SCREEN); 2]; rules],
+        })
+    }
+
+    fn bytes(rules: usize) -> usize {
+        bytes_of::<[(u32, u8); 2]>(rules)
+    }
+
+    /// So many rules share a rule's match of a field.
+    pub(super) fn note(&mut self, place: usize, shared: u32, field: u8) {
+        let [first, second] = &mut self.of[place];
+        if shared < first.0 {
+            *second = *first;
+            *first = (shared, field);
+        } else if shared < second.0 {
+            *second = (shared, field);
+        }
+    }
+
+    /// For each rule the rarer field that is not that of its list.
+    pub(super) fn screens(
+        self,
+        list_of: &[u8],
+        monitor: &mut Monitor<'_>,
+    ) -> Result<Vec<u8>, BuildError> {
+        monitor.memory().take(list_of.len())?;
+        let fields = self.of.iter().zip(list_of);
+        let fields = fields.map(|([first, second], &list)| match first.1 == list {
+            true => second.1,
+            false => first.1,
+        });
+        let fields = fields.collect();
+        monitor.memory().give_back(Self::bytes(list_of.len()));
+        Ok(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::Limits;
+    use crate::monitor::unwatched;
+    use crate::rule::{ActionId, FieldMatch, Priority, RuleId};
+    use crate::ruleset::RuleSet;
+    use crate::schema::{Field, MatchKind};
+
+    /// Rules of more masks than there are screens: those left over pass always, and
+    /// the others pass what they match and little else.
+    #[test]
+    fn screens_pass_what_matches() {
+        let fields = vec![
+            Field::new("mask", 64, MatchKind::Ternary),
+            Field::new("long", 100, MatchKind::Prefix),
+        ];
+        let schema = Schema::new("two", fields).unwrap();
+        let mut rules = RuleSet::new(&schema);
+        for number in 1..400_u128 {
+            let (value, mask) = (number << 20, number << 20 | 1);
+            let matches = [
+                FieldMatch::Ternary { value, mask },
+                FieldMatch::Prefix {
+                    value: number << 80,
+                    length: 20,
+                },
+            ];
+            let id = RuleId::from_index(rules.len());
+            rules.add(id, Priority(1), ActionId(0), &matches).unwrap();
+        }
+        for field in [0, 1, NO_SCREEN] {
+            let mut screen_of = vec![field; rules.len()];
+            let (ranked, screens) = unwatched(|monitor| {
+                let ranked = RankedRules::build(&rules, &Limits::default(), monitor)?;
+                let screens = Screens::choose(&ranked, &mut screen_of, monitor)?;
+                Ok((ranked, screens))
+            });
+            let numbered = screen_of.iter().filter(|&&screen| screen > 0).count();
+            assert_eq!(
+                numbered,
+                [SCREENS - 1, rules.len(), 0][usize::from(field.min(2))]
+            );
+            let mut passed = 0;
+            for (place, &screen) in (0..).zip(&screen_of) {
+                let entry = screens.entry(&ranked, place, screen);
+                assert_eq!(entry.place(), place as usize);
+                let value = |place: u32| -> [u64; 3] {
+                    ranked.rule(place as usize).value.try_into().unwrap()
+                };
+                let other = value((place + 1) % 399);
+                for (key, is_own) in [(value(place), true), (other, false)] {
+                    let passes = screens.passes(entry, &key);
+                    assert!(passes || !is_own);
+                    assert_eq!(passes, screens.passes_words(entry, &key));
+                    passed += usize::from(passes && !is_own && screen > 0);
+                }
+            }
+            assert!(passed <= 130, "{passed}");
+        }
+    }
+
+    #[test]
+    fn the_rarest_field_besides_that_of_the_list_has_the_screen() {
+        let fields = unwatched(|monitor| {
+            let mut rarest = Rarest::new(4, monitor)?;
+            for (place, shared, field) in [
+                (0, 5, 3),
+                (0, 2, 7),
+                (0, 9, 8),
+                (1, 5, 3),
+                (2, 4, 1),
+                (2, 4, 2),
+            ] {
+                rarest.note(place, shared, field);
+            }
+            rarest.screens(&[7, 3, 0, 9], monitor)
+        });
+        assert_eq!(fields, [3, NO_SCREEN, 1, NO_SCREEN]);
+    }
+}
