@@ -20,14 +20,11 @@ use std::sync::Arc;
 
 use super::kernels::compare::RunColumns;
 use super::kernels::fingerprint::Fingerprint;
-use super::kernels::wide::{HEADS, WideColumns};
+use super::kernels::wide::{HEADS, WIDE, WideColumns};
 use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
 use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
-
-/// The words of a key from which runs are wide.
-pub(super) const WIDE: usize = 3;
 
 /// Where the words of a run are.
 #[derive(Clone, Copy, Debug)]

@@ -31,6 +31,10 @@ use crate::engine::forest::slot::Hit;
 use crate::rule::Winner;
 use crate::simd::{Isa, prefetch_early_at};
 
+/// The words of a key from which runs are wide. Runs of keys of two words have
+/// five columns, and reading all of them is one step.
+pub(crate) const WIDE: usize = 3;
+
 /// Columns before the bodies: rank, print, care.
 pub(crate) const HEADS: usize = 3;
 

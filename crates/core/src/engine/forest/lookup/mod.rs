@@ -24,8 +24,7 @@
 use super::kernels::active::Keys;
 use super::kernels::compare::{self, Hits};
 use super::kernels::probe::NEAR;
-use super::kernels::wide::{self, Candidate};
-use super::rows::WIDE;
+use super::kernels::wide::{self, Candidate, WIDE};
 use super::structure::Structure;
 use crate::simd::Isa;
 
