@@ -53,12 +53,13 @@ impl<const W: usize> Forest<W> {
     /// Without rules.
     pub(super) fn new(schema: &Arc<Schema>, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);
+        let fingerprints = settings.has(Feature::Fingerprints);
         let any_bits = settings.has(Feature::AnyBits);
         let learner = Learner::new(schema, settings.target, settings.most, any_bits);
         Forest {
             settings,
             lookup,
-            structure: Structure::new(schema, settings.seed, huge_pages),
+            structure: Structure::new(schema, settings.seed, huge_pages, fingerprints),
             growth: Growth::new(learner, settings.most),
             baseline: Baseline::default(),
             adoption: Adoption::none(),

@@ -35,7 +35,7 @@
 //! | [`slot`] | the 64-bit slot: its bits, and what they mean |
 //! | [`outline`] | a rule, as far as masks are concerned |
 //! | [`settings`] | what users choose |
-//! | [`kernels`] | vector code: active keys, probing tables, comparing runs |
+//! | [`kernels`] | vector code: active keys, fingerprints, probing tables, comparing runs |
 //! | [`rows`] | a rule as the columns of a run, and back |
 //! | [`structure`] | tables, slots, runs, places; data layout and invariants |
 //! | [`lookup`] | batches, one key, masked, traced |

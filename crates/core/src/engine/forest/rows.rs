@@ -7,14 +7,47 @@
 //! ```
 //! A row is a run of one rule. [`RowShape`] knows which columns a schema's rules
 //! have; the kernels that compare columns are told by [`RunColumns`].
+//!
+//! Keys of [`WIDE`] words and more have *wide* runs, which begin with three
+//! columns, a [`Fingerprint`] among them, and have the rest of each rule in one
+//! piece:
+//! ```text
+//! row, wide         rank │ print │ care │ value × W │ mask × W │ high × lanes │ odd
+//! run of n rules    rank × n │ print × n │ care × n │ rest of a row │ rest │ …
+//! ```
 
 use std::sync::Arc;
 
 use super::kernels::compare::RunColumns;
+use super::kernels::fingerprint::Fingerprint;
+use super::kernels::wide::{HEADS, WIDE, WideColumns};
 use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
 use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
+
+/// Where the words of a run are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunLayout {
+    /// Words for each rule.
+    pub(super) columns: usize,
+    /// How many of them, the first, lie column by column; the others lie rule by
+    /// rule behind them.
+    pub(super) heads: usize,
+}
+
+impl RunLayout {
+    /// The position of a rule's word in a run of `len` rules.
+    #[inline(always)]
+    pub(super) fn at(self, column: usize, rule: usize, len: usize) -> usize {
+        if column < self.heads {
+            column * len + rule
+        } else {
+            let rest = self.columns - self.heads;
+            self.heads * len + rule * rest + column - self.heads
+        }
+    }
+}
 
 /// The columns of a rule in a run, in order: the rank, then for each key word
 /// its value, its mask and, where the word has range lanes, the lanes' upper
@@ -39,8 +72,10 @@ use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, 
 #[derive(Clone, Debug)]
 pub(super) struct RowShape {
     schema: Arc<Schema>,
-    columns: usize,
+    layout: RunLayout,
     run_columns: RunColumns,
+    /// If runs are wide.
+    fingerprint: Option<Fingerprint>,
     words: Vec<WordColumns>,
     lanes: Vec<Lane>,
     odd: Vec<OddRange>,
@@ -52,9 +87,10 @@ pub(super) struct RowShape {
 /// The columns of a key word.
 #[derive(Clone, Copy, Debug)]
 struct WordColumns {
-    /// The column of the word's value. Behind it is the mask, if the word is not
-    /// bounds.
+    /// The column of the word's value.
     value: usize,
+    /// The column of the mask; of the upper ends, if the word is bounds.
+    next: usize,
     /// The column of the lanes' upper ends, if the word has range lanes.
     high: Option<usize>,
     /// The bits of the word's fields, if it is bounds.
@@ -62,7 +98,7 @@ struct WordColumns {
 }
 
 impl WordColumns {
-    /// The exact bits of a key word, from its value column and the one behind. Of
+    /// The exact bits of a key word, from its columns `value` and `next`. Of
     /// a range, these are the leading bits that its values share.
     #[inline]
     fn exact_bits(&self, value: u64, next: u64) -> u64 {
@@ -153,7 +189,10 @@ fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
 }
 
 impl RowShape {
-    pub(super) fn new(schema: &Arc<Schema>) -> RowShape {
+    /// For rules of a schema. The seed decides fingerprints, if they are wanted.
+    pub(super) fn new(schema: &Arc<Schema>, seed: u64, fingerprints: bool) -> RowShape {
+        let key_words = schema.key_words();
+        let wide = fingerprints && key_words >= WIDE;
         let ranges = schema.range_fields();
         let odd = ranges.iter().filter(|range| !is_lane(&range.key));
         let widths = odd.clone().map(|range| schema.field(range.field).width());
@@ -167,15 +206,26 @@ impl RowShape {
             })
             .collect();
         let mut words = Vec::with_capacity(schema.key_words());
-        let mut next = 1;
-        for word in 0..schema.key_words() {
+        let mut next = if wide { HEADS + 2 * key_words } else { 1 };
+        for word in 0..key_words {
             let is_here = |range: &&RangeField| is_lane(&range.key) && range.key.low.word == word;
             let has_lanes = ranges.iter().any(|range| is_here(&range));
+            if wide {
+                words.push(WordColumns {
+                    value: HEADS + word,
+                    next: HEADS + key_words + word,
+                    high: has_lanes.then_some(next),
+                    bounds: None,
+                });
+                next += usize::from(has_lanes);
+                continue;
+            }
             let bounds = has_lanes.then(|| bounds_of(schema, word)).flatten();
             let value = next;
             next += if has_lanes && bounds.is_none() { 3 } else { 2 };
             words.push(WordColumns {
                 value,
+                next: value + 1,
                 high: has_lanes.then_some(next - 1),
                 bounds,
             });
@@ -199,7 +249,11 @@ impl RowShape {
         };
         RowShape {
             schema: Arc::clone(schema),
-            columns,
+            layout: RunLayout {
+                columns,
+                heads: if wide { HEADS } else { columns },
+            },
+            fingerprint: wide.then(|| Fingerprint::new(schema, seed)),
             run_columns: RunColumns {
                 lanes: bits(|columns| columns.high.is_some()),
                 bounds: bits(|columns| columns.bounds.is_some()),
@@ -221,13 +275,42 @@ impl RowShape {
     /// Words of a row.
     #[inline]
     pub(super) fn columns(&self) -> usize {
-        self.columns
+        self.layout.columns
     }
 
-    /// The columns, as the kernels want to know them.
+    /// Where the words of a run are.
+    #[inline]
+    pub(super) fn layout(&self) -> RunLayout {
+        self.layout
+    }
+
+    /// The columns, as the kernels want to know them, if runs are not wide.
     #[inline]
     pub(super) fn run_columns(&self) -> RunColumns {
         self.run_columns
+    }
+
+    /// How fingerprints are made and wide runs are laid out, if runs are wide.
+    #[inline]
+    pub(super) fn wide(&self) -> Option<(&Fingerprint, WideColumns)> {
+        let columns = WideColumns {
+            lanes: self.run_columns.lanes,
+            count: self.layout.columns,
+        };
+        Some((self.fingerprint.as_ref()?, columns))
+    }
+
+    /// The fingerprint of a key; 0 if runs are not wide.
+    #[inline]
+    pub(super) fn print(&self, key: &[u64]) -> u64 {
+        let fingerprint = self.fingerprint.as_ref();
+        fingerprint.map_or(0, |fingerprint| fingerprint.of_key(key))
+    }
+
+    /// The word of a rule in a run.
+    #[inline(always)]
+    fn word(&self, run: &[u64], len: usize, rule: usize, column: usize) -> u64 {
+        run[self.layout.at(column, rule, len)]
     }
 
     /// The exact bits of a row, and its rank.
@@ -238,7 +321,7 @@ impl RowShape {
             value: std::array::from_fn(|word| row[words[word].value]),
             mask: std::array::from_fn(|word| {
                 let columns = &words[word];
-                columns.exact_bits(row[columns.value], row[columns.value + 1])
+                columns.exact_bits(row[columns.value], row[columns.next])
             }),
             rank: row[0],
         }
@@ -250,7 +333,7 @@ impl RowShape {
         let words = mask.iter().zip(&self.words);
         let mut words = words.filter(|(bits, _)| **bits != 0);
         words.all(|(bits, columns)| {
-            bits & !columns.exact_bits(row[columns.value], row[columns.value + 1]) == 0
+            bits & !columns.exact_bits(row[columns.value], row[columns.next]) == 0
         })
     }
 
@@ -269,13 +352,13 @@ impl RowShape {
     /// The value of a rule of a run, of a key word: the bits under its mask.
     #[inline]
     pub(super) fn value(&self, run: &[u64], len: usize, rule: usize, word: usize) -> u64 {
-        run[self.words[word].value * len + rule]
+        self.word(run, len, rule, self.words[word].value)
     }
 
     /// Appends a rule as a row of columns.
     pub(super) fn push_row(&self, rule: &RuleRef<'_>, rows: &mut Vec<u64>) {
         let start = rows.len();
-        rows.resize(start + self.columns, 0);
+        rows.resize(start + self.layout.columns, 0);
         let row = &mut rows[start..];
         row[0] = rule.winner().rank();
         let (values, masks, ends) = (rule.value(), rule.mask(), rule.high());
@@ -288,7 +371,10 @@ impl RowShape {
                 row[high] = u64::MAX;
             }
             row[columns.value] = value & mask;
-            row[columns.value + 1] = next;
+            row[columns.next] = next;
+        }
+        if let Some(fingerprint) = &self.fingerprint {
+            (row[1], row[2]) = fingerprint.of_rule(values, masks);
         }
         for lane in &self.lanes {
             let mask = lane.key.mask();
@@ -324,10 +410,10 @@ impl RowShape {
         mask: &mut [u64],
         high: &mut [u64],
     ) {
-        let at = |column: usize| run[column * len + rule];
+        let at = |column: usize| self.word(run, len, rule, column);
         for (word, columns) in self.words.iter().enumerate() {
             value[word] = at(columns.value);
-            mask[word] = columns.exact_bits(value[word], at(columns.value + 1));
+            mask[word] = columns.exact_bits(value[word], at(columns.next));
         }
         for lane in &self.lanes {
             let end = part_of(&lane.key, at(lane.high));
@@ -343,11 +429,17 @@ impl RowShape {
     /// Whether some header may match both a rule of a run and a rule given as a
     /// row. Only the exact bits of odd ranges are looked at.
     pub(super) fn may_overlap(&self, run: &[u64], len: usize, rule: usize, row: &[u64]) -> bool {
-        let at = |column: usize| (run[column * len + rule], row[column]);
+        let at = |column: usize| (self.word(run, len, rule, column), row[column]);
+        if self.fingerprint.is_some() {
+            let ((print, other), (care, also)) = (at(1), at(2));
+            if (print ^ other) & care & also != 0 {
+                return false;
+            }
+        }
         self.words.iter().all(|columns| {
             let (a, b) = at(columns.value);
             let alike = columns.bounds.is_some() || {
-                let (a_mask, b_mask) = at(columns.value + 1);
+                let (a_mask, b_mask) = at(columns.next);
                 (a ^ b) & a_mask & b_mask == 0
             };
             alike
@@ -373,7 +465,7 @@ impl RowShape {
         rule: usize,
         key: &[u64],
     ) -> bool {
-        let at = |column: usize| run[column * len + rule];
+        let at = |column: usize| self.word(run, len, rule, column);
         self.odd.iter().all(|range| {
             let found = range.key.get(key);
             let low = end_of(&range.end, self.lows, at);
@@ -465,6 +557,7 @@ impl<'a> Rows<'a> {
 mod tests {
     use super::super::kernels::active::OneKey;
     use super::super::kernels::compare::{self, Hits};
+    use super::super::kernels::wide::{self, Candidate};
     use super::super::slot::{Bucket, Hit, Run, Slot};
     use super::*;
     use crate::key::KeyVec;
@@ -589,18 +682,20 @@ mod tests {
     /// What the kernels find in a run of one rule.
     fn found<const W: usize>(shape: &RowShape, isa: Isa, run: &[u64], key: &[u64]) -> bool {
         let key: &[u64; W] = key.try_into().unwrap();
-        let mut one = OneKey::new(key, Winner::MISS);
+        let mut one = OneKey::new(key, Winner::MISS, shape.print(key));
         let slot = Slot::new(Bucket::Run(Run { start: 0, len: 1 }), 0);
         let hits = Hits {
             hits: &[Hit::new(slot, 0)],
             short: true,
             prefetch: false,
         };
+        let accept =
+            |run: &[u64], len, rule, key: &[u64; W]| shape.odd_ranges_accept(run, len, rule, key);
         let columns = shape.run_columns();
-        if shape.has_odd_ranges() {
-            let accept = |run: &[u64], len, rule, key: &[u64; W]| {
-                shape.odd_ranges_accept(run, len, rule, key)
-            };
+        if let Some((_, columns)) = shape.wide() {
+            let room = &mut [Candidate::NONE];
+            wide::improve::<W, true>(isa, run, columns, &mut one, hits, room, accept);
+        } else if shape.has_odd_ranges() {
             compare::improve::<W, true>(isa, run, columns, &mut one, hits, accept);
         } else {
             compare::improve::<W, false>(isa, run, columns, &mut one, hits, |_, _, _, _| true);
@@ -613,9 +708,9 @@ mod tests {
         let mut random = Random(17);
         let (mut matches, mut misses) = (0, 0);
         let (mut ranges_for_masks, mut found_for_masks) = (0, 0);
-        for _ in 0..3000 {
+        for round in 0..3000 {
             let schema = random.schema();
-            let shape = RowShape::new(&schema);
+            let shape = RowShape::new(&schema, round, round % 3 != 0);
             for _ in 0..4 {
                 let fields = schema.fields().iter();
                 let fields: Vec<FieldMatch> = fields.map(|field| random.field(field)).collect();

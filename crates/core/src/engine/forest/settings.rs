@@ -40,11 +40,13 @@ pub(super) enum Feature {
     Blocks,
     /// Memory prefetched.
     Prefetch,
+    /// Fingerprints of wide keys. Without: all columns of a run compared.
+    Fingerprints,
 }
 
 impl Feature {
     /// The names by which a feature is left out, after the one for none.
-    pub(super) const NAMES: [&'static str; 8] = [
+    pub(super) const NAMES: [&'static str; 9] = [
         "nothing",
         "masks",
         "nested",
@@ -53,6 +55,7 @@ impl Feature {
         "vectors",
         "blocks",
         "prefetch",
+        "fingerprints",
     ];
 
     pub(super) fn named(name: &str) -> Option<Feature> {
@@ -64,6 +67,7 @@ impl Feature {
             "vectors" => Some(Feature::Vectors),
             "blocks" => Some(Feature::Blocks),
             "prefetch" => Some(Feature::Prefetch),
+            "fingerprints" => Some(Feature::Fingerprints),
             _ => None,
         }
     }

@@ -47,6 +47,8 @@ impl Offer {
 pub(crate) struct Workspace {
     active: [u8; BATCH + 8],
     conflicts: [ConflictMask; BATCH + 8],
+    /// The [fingerprints](super::fingerprint) of keys, if these were taken.
+    prints: [u64; BATCH],
 }
 
 impl Default for Workspace {
@@ -54,6 +56,7 @@ impl Default for Workspace {
         Workspace {
             active: [0; BATCH + 8],
             conflicts: [ConflictMask::ALL; BATCH + 8],
+            prints: [0; BATCH],
         }
     }
 }
@@ -134,6 +137,11 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
         self.rows
     }
 
+    /// The batch's keys, and where their fingerprints go.
+    pub(super) fn rows_and_prints(&mut self) -> (&[[u64; W]], &mut [u64]) {
+        (self.rows, &mut self.workspace.prints[..self.rows.len()])
+    }
+
     /// The positions of active keys.
     #[inline(always)]
     pub(crate) fn positions(&self) -> &[u8] {
@@ -161,6 +169,15 @@ pub(crate) trait Keys<const W: usize> {
     /// How many positions there are.
     fn len(&self) -> usize;
 
+    /// The fingerprint of a key, if fingerprints were taken.
+    fn print(&self, position: u8) -> u64;
+
+    /// The winner of a key.
+    ///
+    /// # Panics
+    /// When there is none.
+    fn winner(&self, position: u8) -> Winner;
+
     /// The same without comparing.
     ///
     /// # Safety
@@ -182,6 +199,16 @@ impl<const W: usize> Keys<W> for ActiveKeys<'_, W> {
         self.rows.len()
     }
 
+    #[inline(always)]
+    fn print(&self, position: u8) -> u64 {
+        self.workspace.prints[usize::from(position)]
+    }
+
+    #[inline(always)]
+    fn winner(&self, position: u8) -> Winner {
+        self.winners[usize::from(position)]
+    }
+
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn at_unchecked(&mut self, position: u8) -> (&[u64; W], &mut Winner, &mut ConflictMask) {
@@ -201,14 +228,17 @@ pub(crate) struct OneKey<'a, const W: usize> {
     pub(crate) key: &'a [u64; W],
     pub(crate) winner: Winner,
     pub(crate) conflicts: ConflictMask,
+    /// Its fingerprint, if one was taken.
+    print: u64,
 }
 
 impl<'a, const W: usize> OneKey<'a, W> {
-    pub(crate) fn new(key: &'a [u64; W], winner: Winner) -> OneKey<'a, W> {
+    pub(crate) fn new(key: &'a [u64; W], winner: Winner, print: u64) -> OneKey<'a, W> {
         OneKey {
             key,
             winner,
             conflicts: ConflictMask::ALL,
+            print,
         }
     }
 }
@@ -222,6 +252,16 @@ impl<const W: usize> Keys<W> for OneKey<'_, W> {
     #[inline(always)]
     fn len(&self) -> usize {
         BATCH
+    }
+
+    #[inline(always)]
+    fn print(&self, _: u8) -> u64 {
+        self.print
+    }
+
+    #[inline(always)]
+    fn winner(&self, _: u8) -> Winner {
+        self.winner
     }
 
     #[cfg(target_arch = "x86_64")]

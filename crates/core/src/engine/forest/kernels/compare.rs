@@ -74,14 +74,7 @@ impl Hits<'_> {
         columns: usize,
         keys: usize,
     ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
-        // All together by vectors, instead of two branches for each.
-        let (mut end, mut key) = (0, 0);
-        for hit in self.hits {
-            end = end.max(hit.start() + hit.len() * columns);
-            key = key.max(usize::from(hit.key()));
-        }
-        assert!(end <= words.len(), "runs among the words");
-        assert!(self.hits.is_empty() || key < keys, "keys that exist");
+        let walk = self.walk_unprefetched(words, columns, keys);
         if self.prefetch {
             // More than can be under way at once: the others wait.
             let lines = self.lines(columns);
@@ -91,6 +84,25 @@ impl Hits<'_> {
                 }
             }
         }
+        walk
+    }
+
+    /// The same, whatever is to be prefetched.
+    #[inline(always)]
+    pub(super) fn walk_unprefetched(
+        self,
+        words: &[u64],
+        columns: usize,
+        keys: usize,
+    ) -> impl Iterator<Item = (Hit, &[u64], usize)> {
+        // All together by vectors, instead of two branches for each.
+        let (mut end, mut key) = (0, 0);
+        for hit in self.hits {
+            end = end.max(hit.start() + hit.len() * columns);
+            key = key.max(usize::from(hit.key()));
+        }
+        assert!(end <= words.len(), "runs among the words");
+        assert!(self.hits.is_empty() || key < keys, "keys that exist");
         self.hits.iter().map(move |&hit| {
             let len = hit.len();
             debug_assert!(len > 0, "a run has rules");
@@ -247,14 +259,14 @@ fn improve_scalar<const W: usize>(
 
 /// Not 0 when some 16-bit lane of the key is below `low` or above `high`.
 #[inline]
-fn outside(key: u64, low: u64, high: u64) -> u64 {
+pub(super) fn outside(key: u64, low: u64, high: u64) -> u64 {
     let lane = |word: u64, lane: u32| (word >> (16 * lane)) & 0xffff;
     let beyond = |n: u32| lane(key, n) < lane(low, n) || lane(key, n) > lane(high, n);
     u64::from((0..4).any(beyond))
 }
 
 #[cfg(target_arch = "x86_64")]
-mod x86 {
+pub(super) mod x86 {
     use std::arch::x86_64::{
         __m256i, _mm_cvtsi128_si64, _mm256_and_si256, _mm256_castsi256_pd, _mm256_castsi256_si128,
         _mm256_cmpeq_epi64, _mm256_loadu_si256, _mm256_mask_compress_epi64, _mm256_maskload_epi64,
@@ -446,7 +458,7 @@ mod x86 {
     }
 
     /// Masks for loading 1 to 4 lanes: four words from position `4 - lanes`.
-    const LOAD: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
+    pub(in super::super) const LOAD: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
     fn avx2<const W: usize, const FIVE: bool>(

@@ -5,7 +5,7 @@
 //! ```text
 //! active    list the keys that the table may improve
 //! probe     hash them, read their slots, keep those that may hold something
-//! compare   compare keys with runs of rules
+//! compare   compare keys with runs of rules; wide keys by fingerprints first
 //! ```
 //! Which instructions are used is an argument, a [`crate::simd::Isa`]; holding
 //! one proves that the processor has them. It changes speed, never results.
@@ -19,4 +19,6 @@
 
 pub(super) mod active;
 pub(super) mod compare;
+pub(super) mod fingerprint;
 pub(super) mod probe;
+pub(super) mod wide;

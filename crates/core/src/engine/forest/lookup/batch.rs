@@ -17,6 +17,7 @@ use crate::classifier::BATCH;
 use crate::engine::forest::kernels::active::{ActiveKeys, Keys, Workspace};
 use crate::engine::forest::kernels::compare::Hits;
 use crate::engine::forest::kernels::probe::{Found, probe};
+use crate::engine::forest::kernels::wide::{Candidate, Candidates, WIDE};
 use crate::engine::forest::slot::{Hit, TableNumber};
 use crate::rule::Winner;
 use crate::simd::prefetch;
@@ -33,6 +34,7 @@ struct Visit {
 pub(crate) struct Buffers {
     workspace: Workspace,
     found: Found,
+    candidates: Candidates,
     /// Visits of this round and of the next.
     visits: Vec<Visit>,
     next_visits: Vec<Visit>,
@@ -52,23 +54,36 @@ impl<const W: usize> Lookup<'_, W> {
             let Buffers {
                 workspace,
                 found,
+                candidates,
                 visits,
                 next_visits,
                 slots,
             } = buffers;
             let mut keys = ActiveKeys::new(keys, winners, workspace);
+            if W >= WIDE
+                && let Some((fingerprint, _)) = self.structure.shape().wide()
+            {
+                fingerprint.take(self.config.probing, &mut keys);
+            }
+            let room = candidates.room();
             visits.clear();
-            self.visit_root(&mut keys, found, visits);
+            self.visit_root(&mut keys, found, room, visits);
             while !visits.is_empty() {
                 next_visits.clear();
-                self.visit_nested(&mut keys, found, visits, slots, next_visits);
+                self.visit_nested(&mut keys, found, room, visits, slots, next_visits);
                 std::mem::swap(visits, next_visits);
             }
         }
     }
 
     /// Visits all tables of the root; appends the nested tables to visit then.
-    fn visit_root(self, keys: &mut ActiveKeys<'_, W>, found: &mut Found, visits: &mut Vec<Visit>) {
+    fn visit_root(
+        self,
+        keys: &mut ActiveKeys<'_, W>,
+        found: &mut Found,
+        room: &mut [Candidate],
+        visits: &mut Vec<Visit>,
+    ) {
         let LookupConfig {
             probing, prefetch, ..
         } = self.config;
@@ -88,7 +103,7 @@ impl<const W: usize> Lookup<'_, W> {
                 key: hit.key(),
                 table: TableNumber::from_slot(hit.slot()),
             }));
-            self.compare_found(keys, found);
+            self.compare_found(keys, found, room);
         }
     }
 
@@ -97,6 +112,7 @@ impl<const W: usize> Lookup<'_, W> {
         self,
         keys: &mut ActiveKeys<'_, W>,
         found: &mut Found,
+        room: &mut [Candidate],
         visits: &mut Vec<Visit>,
         slots: &mut Vec<(u32, u32)>,
         next_visits: &mut Vec<Visit>,
@@ -143,18 +159,18 @@ impl<const W: usize> Lookup<'_, W> {
                     found.push_run(Hit::new(slot, visit.key));
                 }
             }
-            self.compare_found(keys, found);
+            self.compare_found(keys, found, room);
         }
     }
 
-    fn compare_found(self, keys: &mut ActiveKeys<'_, W>, found: &Found) {
+    fn compare_found(self, keys: &mut ActiveKeys<'_, W>, found: &Found, room: &mut [Candidate]) {
         for (list, short) in [(&found.short, true), (&found.long, false)] {
             let hits = Hits {
                 hits: list.hits(),
                 short,
                 prefetch: self.config.prefetches_runs(self.structure.words()),
             };
-            self.compare(keys, hits);
+            self.compare(keys, hits, room);
         }
     }
 }

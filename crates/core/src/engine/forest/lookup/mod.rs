@@ -24,6 +24,7 @@
 use super::kernels::active::Keys;
 use super::kernels::compare::{self, Hits};
 use super::kernels::probe::NEAR;
+use super::kernels::wide::{self, Candidate, WIDE};
 use super::structure::Structure;
 use crate::simd::Isa;
 
@@ -64,12 +65,26 @@ impl<'a, const W: usize> Lookup<'a, W> {
     }
 
     /// Improves the winners of keys by the best rules of the runs that they have
-    /// found.
+    /// found. There is room for as many candidates as hits.
     #[inline]
-    fn compare(self, keys: &mut impl Keys<W>, hits: Hits<'_>) {
+    fn compare(self, keys: &mut impl Keys<W>, hits: Hits<'_>, room: &mut [Candidate]) {
         let words = self.structure.words();
         let structure = self.structure;
-        let (isa, columns) = (self.config.comparing, structure.shape().run_columns());
+        let isa = self.config.comparing;
+        if W >= WIDE
+            && let Some((_, columns)) = structure.shape().wide()
+        {
+            if structure.has_more_to_check() {
+                let accept =
+                    |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);
+                wide::improve::<W, true>(isa, words, columns, keys, hits, room, accept);
+            } else {
+                let accept = |_: &[u64], _, _, _: &[u64; W]| true;
+                wide::improve::<W, false>(isa, words, columns, keys, hits, room, accept);
+            }
+            return;
+        }
+        let columns = structure.shape().run_columns();
         if structure.has_more_to_check() {
             let accept =
                 |run: &[u64], len, rule, key: &[u64; W]| structure.accepts(run, len, rule, key);

@@ -14,6 +14,7 @@ use super::Lookup;
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::forest::kernels::active::OneKey;
 use crate::engine::forest::kernels::compare::{Hits, SHORT};
+use crate::engine::forest::kernels::wide::Candidate;
 use crate::engine::forest::rows::Unpacked;
 use crate::engine::forest::slot::{Bucket, Hit, Run, Slot, TableNumber};
 use crate::engine::forest::structure::Table;
@@ -94,7 +95,7 @@ impl<const W: usize> Observer<W> for Traced {
 impl<const W: usize> Lookup<'_, W> {
     /// Improves a candidate for one key.
     pub(crate) fn improve(self, key: &[u64; W], winner: Winner) -> Winner {
-        let mut one = OneKey::new(key, winner);
+        let mut one = OneKey::new(key, winner, self.structure.shape().print(key));
         self.visit(self.structure.root(), &mut one, &mut Plain);
         one.winner
     }
@@ -102,14 +103,14 @@ impl<const W: usize> Lookup<'_, W> {
     /// Improves a candidate, and sets in `wanted` the bits on which that
     /// depended.
     pub(crate) fn improve_masked(self, key: &[u64; W], best: Winner, wanted: &mut [u64]) -> Winner {
-        let mut one = OneKey::new(key, best);
+        let mut one = OneKey::new(key, best, 0);
         self.visit(self.structure.root(), &mut one, &mut Masked { key, wanted });
         one.winner
     }
 
     /// A lookup step by step.
     pub(crate) fn trace(self, key: &[u64; W]) -> LookupTrace {
-        let mut one = OneKey::new(key, Winner::MISS);
+        let mut one = OneKey::new(key, Winner::MISS, 0);
         let mut traced = Traced { probes: Vec::new() };
         self.visit(self.structure.root(), &mut one, &mut traced);
         LookupTrace {
@@ -145,7 +146,7 @@ impl<const W: usize> Lookup<'_, W> {
                         // The run is read at once: nothing is gained before.
                         prefetch: false,
                     };
-                    self.compare(one, hits);
+                    self.compare(one, hits, &mut [Candidate::NONE]);
                 }
             }
         }

@@ -4,10 +4,35 @@
 //! column would take longer than all else that an update does. So columns of up
 //! to four words are copied by code made for their length.
 
-/// Copies the columns of `len` words that begin at `from` to `to`, each with a
-/// word of `row` put in at `at`. The two places are the same or do not overlap.
+use crate::engine::forest::rows::RunLayout;
+
+/// Copies a run of `len` rules that begins at `from` to `to`, with a row put in
+/// at `at`: the first `heads` words of a rule lie in columns, the others rule by
+/// rule. The two places are the same or do not overlap.
 #[inline]
-pub(super) fn widen(words: &mut [u64], from: usize, to: usize, len: usize, at: usize, row: &[u64]) {
+pub(super) fn widen(
+    words: &mut [u64],
+    from: usize,
+    to: usize,
+    len: usize,
+    at: usize,
+    row: &[u64],
+    heads: usize,
+) {
+    let (row, rest) = row.split_at(heads);
+    if !rest.is_empty() {
+        // Where they stay, rules only move up, and what is behind goes first.
+        let each = rest.len();
+        let (old, new) = (from + heads * len, to + heads * (len + 1));
+        let middle = old + at * each;
+        words.copy_within(middle..old + len * each, new + (at + 1) * each);
+        words[new + at * each..][..each].copy_from_slice(rest);
+        words.copy_within(old..middle, new);
+    }
+    widen_columns(words, from, to, len, at, row);
+}
+
+fn widen_columns(words: &mut [u64], from: usize, to: usize, len: usize, at: usize, row: &[u64]) {
     match len {
         1 => widen_short::<1, 2>(words, from, to, at, row),
         2 => widen_short::<2, 3>(words, from, to, at, row),
@@ -24,10 +49,23 @@ pub(super) fn widen(words: &mut [u64], from: usize, to: usize, len: usize, at: u
     }
 }
 
-/// Takes a word out of each column of `len` words that begin at `start`. What is
-/// left moves together.
+/// Takes a rule out of a run of `len` rules that begins at `start`. What is left
+/// moves together.
 #[inline]
-pub(super) fn narrow(words: &mut [u64], start: usize, columns: usize, len: usize, at: usize) {
+pub(super) fn narrow(words: &mut [u64], start: usize, layout: RunLayout, len: usize, at: usize) {
+    let RunLayout { columns, heads } = layout;
+    narrow_columns(words, start, heads, len, at);
+    let each = columns - heads;
+    if each > 0 {
+        // Rules only move down, and the first goes first.
+        let (old, new) = (start + heads * len, start + heads * (len - 1));
+        let middle = old + at * each;
+        words.copy_within(old..middle, new);
+        words.copy_within(middle + each..old + len * each, new + at * each);
+    }
+}
+
+fn narrow_columns(words: &mut [u64], start: usize, columns: usize, len: usize, at: usize) {
     match len {
         2 => narrow_short::<2, 1>(words, start, columns, at),
         3 => narrow_short::<3, 2>(words, start, columns, at),
@@ -86,36 +124,48 @@ fn narrow_short<const N: usize, const M: usize>(
 mod tests {
     use super::*;
 
-    /// Column by column, in vectors: the words of a run of that many rules.
-    fn run(columns: usize, len: usize) -> Vec<Vec<u64>> {
-        let column = |column: usize| (0..len).map(|rule| (100 * column + rule) as u64).collect();
-        (0..columns).map(column).collect()
+    /// The rows of a run of that many rules.
+    fn rows(columns: usize, len: usize) -> Vec<Vec<u64>> {
+        let row = |rule: usize| {
+            (0..columns)
+                .map(|column| (100 * column + rule) as u64)
+                .collect()
+        };
+        (0..len).map(row).collect()
+    }
+
+    /// The words of a run.
+    fn run(rows: &[Vec<u64>], heads: usize) -> Vec<u64> {
+        let head = |column: usize| rows.iter().map(move |row| row[column]);
+        let rest = rows.iter().flat_map(|row| row[heads..].iter().copied());
+        (0..heads).flat_map(head).chain(rest).collect()
     }
 
     #[test]
     fn a_rule_comes_and_goes_at_every_place_of_every_length() {
-        for columns in 1..8 {
+        for (columns, heads) in (1..8)
+            .map(|all| (all, all))
+            .chain([(8, 3), (4, 3), (17, 3)])
+        {
             for len in 1..12 {
                 for at in 0..=len {
                     let row: Vec<u64> = (0..columns).map(|column| 7000 + column as u64).collect();
-                    let old = run(columns, len);
-                    let mut new = old.clone();
-                    for (column, &word) in new.iter_mut().zip(&row) {
-                        column.insert(at, word);
-                    }
-                    let (held, wanted) = (old.concat(), new.concat());
+                    let mut wanted = rows(columns, len);
+                    let held = run(&wanted, heads);
+                    wanted.insert(at, row.clone());
+                    let wanted = run(&wanted, heads);
                     // Behind it, in front of it, and where it is.
                     let far = held.len() + columns;
                     for (from, to) in [(0, far), (far, 0), (0, 0)] {
                         let mut words = vec![0; from.max(to) + wanted.len()];
                         words[from..from + held.len()].copy_from_slice(&held);
-                        widen(&mut words, from, to, len, at, &row);
+                        widen(&mut words, from, to, len, at, &row, heads);
                         assert_eq!(
                             words[to..to + wanted.len()],
                             wanted,
                             "{len} {at} {from} {to}"
                         );
-                        narrow(&mut words, to, columns, len + 1, at);
+                        narrow(&mut words, to, RunLayout { columns, heads }, len + 1, at);
                         assert_eq!(words[to..to + held.len()], held, "{len} {at} {from} {to}");
                     }
                 }

@@ -99,12 +99,18 @@ pub(super) struct Structure<const W: usize> {
 }
 
 impl<const W: usize> Structure<W> {
-    /// Without rules. The seed decides the hash functions.
-    pub(super) fn new(schema: &Arc<Schema>, seed: u64, huge_pages: bool) -> Structure<W> {
-        let shape = RowShape::new(schema);
+    /// Without rules. The seed decides the hash functions, and fingerprints if
+    /// wide runs are to have them.
+    pub(super) fn new(
+        schema: &Arc<Schema>,
+        seed: u64,
+        huge_pages: bool,
+        fingerprints: bool,
+    ) -> Structure<W> {
+        let shape = RowShape::new(schema, seed, fingerprints);
         let mut state = seed;
         Structure {
-            runs: Runs::new(shape.columns(), huge_pages),
+            runs: Runs::new(shape.layout(), huge_pages),
             shape,
             secrets: std::array::from_fn(|_| splitmix(&mut state) | 1),
             tables: Tables::new(),

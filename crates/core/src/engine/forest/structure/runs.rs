@@ -43,6 +43,7 @@ use super::array::Array;
 use super::bits::Bits;
 use super::columns;
 use super::free_lists::{FreeLists, NONE};
+use crate::engine::forest::rows::RunLayout;
 use crate::engine::forest::slot::{MAX_RUN, Run};
 use crate::memory::grown;
 
@@ -63,6 +64,8 @@ pub(super) struct Runs {
     array: Array,
     /// Words of a rule.
     columns: usize,
+    /// How they lie in a run.
+    layout: RunLayout,
     /// The array has at most this many words.
     limit: u32,
     heads: Bits,
@@ -77,11 +80,13 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn new(columns: usize, huge: bool) -> Runs {
+    pub(super) fn new(layout: RunLayout, huge: bool) -> Runs {
+        let columns = layout.columns;
         assert!(columns >= 3, "a rank, a value and a mask");
         Runs {
             array: Array::new(huge),
             columns,
+            layout,
             limit: u32::MAX,
             heads: Bits::default(),
             free: Bits::default(),
@@ -177,7 +182,7 @@ impl Runs {
     pub(super) fn push_row(&self, run: Run, rule: usize, rows: &mut Vec<u64>) {
         let len = usize::from(run.len);
         let words = self.of(run);
-        rows.extend((0..self.columns).map(|column| words[column * len + rule]));
+        rows.extend((0..self.columns).map(|column| words[self.layout.at(column, rule, len)]));
     }
 
     /// Makes a run of rows, which must be in order, best first.
@@ -185,11 +190,12 @@ impl Runs {
         let run = self.allocate(rows.len());
         let len = usize::from(run.len);
         let (start, count) = (run.start as usize, len * self.columns);
+        let layout = self.layout;
         self.array.edit(start, count, |words| {
             let words = &mut words[start..start + count];
             for (rule, row) in rows.enumerate() {
                 for (column, &word) in row.iter().enumerate() {
-                    words[column * len + rule] = word;
+                    words[layout.at(column, rule, len)] = word;
                 }
             }
         });
@@ -203,8 +209,9 @@ impl Runs {
         let longer = self.lengthen(old);
         let new = longer.unwrap_or_else(|| self.allocate(len + 1));
         let (from, to) = (old.start as usize, new.start as usize);
+        let heads = self.layout.heads;
         self.array.edit(to, (len + 1) * self.columns, |words| {
-            columns::widen(words, from, to, len, at, row);
+            columns::widen(words, from, to, len, at, row, heads);
         });
         if longer.is_none() {
             self.release(old);
@@ -245,8 +252,9 @@ impl Runs {
         }
         // Columns only move down, so the run stays where it is.
         let (start, columns) = (old.start as usize, self.columns);
+        let layout = self.layout;
         self.array.edit(start, (len - 1) * columns, |words| {
-            columns::narrow(words, start, columns, len, at);
+            columns::narrow(words, start, layout, len, at);
         });
         self.written += len - 1;
         let unit = start / self.columns + len - 1;

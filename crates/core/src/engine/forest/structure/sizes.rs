@@ -12,12 +12,12 @@ use crate::schema::Schema;
 impl<const W: usize> Structure<W> {
     /// The most rules of a schema for which there is always room.
     pub(crate) fn capacity_for(schema: &Arc<Schema>) -> usize {
-        Runs::new(Structure::<W>::columns_for(schema), false).capacity()
+        Runs::new(RowShape::new(schema, 0, true).layout(), false).capacity()
     }
 
     /// The columns of a schema's rules.
     pub(crate) fn columns_for(schema: &Arc<Schema>) -> usize {
-        RowShape::new(schema).columns()
+        RowShape::new(schema, 0, true).columns()
     }
 
     /// Bytes of `rules` rules whose ids are in `id_groups` groups, without tables.

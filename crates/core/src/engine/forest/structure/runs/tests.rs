@@ -1,6 +1,14 @@
 use super::*;
 use crate::seed::splitmix;
 
+/// Two of three words, or of 50 all, lie column by column.
+fn layout(columns: usize) -> RunLayout {
+    RunLayout {
+        columns,
+        heads: if columns == 3 { 2 } else { columns },
+    }
+}
+
 fn rows(runs: &Runs, run: Run) -> Vec<Vec<u64>> {
     let len = usize::from(run.len);
     let row = |rule| {
@@ -39,7 +47,7 @@ fn check(runs: &Runs) {
 
 #[test]
 fn runs_keep_their_rules_in_order() {
-    let mut runs = Runs::new(3, true);
+    let mut runs = Runs::new(layout(3), true);
     let first = row(5);
     let mut run = runs.create([&first[..]].into_iter());
     for rank in [9, 1, 7, 3] {
@@ -60,7 +68,7 @@ fn runs_keep_their_rules_in_order() {
 /// Thousands of runs that grow and shrink at random, moved about meanwhile.
 #[test]
 fn runs_survive_being_moved_and_waste_is_bounded() {
-    let mut runs = Runs::new(3, true);
+    let mut runs = Runs::new(layout(3), true);
     let mut state = 5;
     // The ranks of each run, in order, and where it is. A run's rules have
     // ranks with its number in the upper bits.
@@ -115,7 +123,7 @@ fn runs_survive_being_moved_and_waste_is_bounded() {
 /// Runs that grow in turns leave nothing that fits the next.
 #[test]
 fn growing_runs_reuse_what_they_leave() {
-    let mut runs = Runs::new(3, true);
+    let mut runs = Runs::new(layout(3), true);
     let mut model: Vec<Run> = (0..500)
         .map(|which| runs.create([&row(which << 32)[..]].into_iter()))
         .collect();
@@ -138,7 +146,7 @@ fn growing_runs_reuse_what_they_leave() {
 fn a_full_array_has_room_for_every_change() {
     // How long runs get, and how often free room is tidied up; the last never.
     for (longest, tidied) in [(3, 1), (40, 7), (MAX_RUN, 1), (MAX_RUN, 9), (MAX_RUN, 0)] {
-        let mut runs = Runs::new(3, false);
+        let mut runs = Runs::new(layout(3), false);
         runs.limit = 3 * 12_000 + 2;
         let capacity = runs.capacity();
         assert_eq!(capacity, 12_000 / 4 * 3 - 2 * MAX_RUN);
@@ -209,6 +217,6 @@ fn a_full_array_has_room_for_every_change() {
 
 #[test]
 fn what_can_be_addressed_is_enough_for_the_narrowest_and_the_widest_rules() {
-    assert!(Runs::new(3, false).capacity() > 1_000_000_000);
-    assert!(Runs::new(50, false).capacity() > 64_000_000);
+    assert!(Runs::new(layout(3), false).capacity() > 1_000_000_000);
+    assert!(Runs::new(layout(50), false).capacity() > 64_000_000);
 }

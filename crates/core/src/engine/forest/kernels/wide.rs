@@ -1,0 +1,592 @@
+//! Comparing wide keys with runs: fingerprints first, whole rules after that.
+//!
+//! # Idea
+//! Rules of wide keys have a dozen columns and more, and three of four runs that
+//! a key meets have no rule that matches. So the runs of such rules begin with
+//! [fingerprints](super::fingerprint), column by column, and the rest of each rule
+//! is one row:
+//! ```text
+//! run of n rules   rank × n │ print × n │ care × n │ body │ body │ …
+//! body             value × W │ mask × W │ high × lanes │ odd ranges
+//! ```
+//! A batch is compared in two steps:
+//! ```text
+//! filter   for each run, up to eight rules at a time:
+//!              differs    = (key's print ^ print) & care
+//!              candidates = the rules without a difference, up to 64
+//!          keep the runs that have any, if the first is better than the winner
+//! verify   for each run that is kept: the first candidate whose body matches
+//! ```
+//! The first step has no branch that depends on what is found. Of the runs that
+//! come to the second, nearly all have a match, and it is the first candidate;
+//! its body is read with three or four loads.
+//!
+//! Verifying is as in [`compare`](super::compare): value and mask for all bits,
+//! upper ends for range lanes; where a word has no lanes, no upper end is read.
+
+use super::active::Keys;
+use super::compare::Hits;
+use crate::classifier::BATCH;
+use crate::engine::forest::slot::Hit;
+use crate::rule::Winner;
+use crate::simd::{Isa, prefetch_early_at};
+
+/// The words of a key from which runs are wide. Runs of keys of two words have
+/// five columns, and reading all of them is one step.
+pub(crate) const WIDE: usize = 3;
+
+/// Columns before the bodies: rank, print, care.
+pub(crate) const HEADS: usize = 3;
+
+/// Rules whose candidates are found at once.
+const BLOCK: usize = 64;
+
+/// How wide runs are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WideColumns {
+    /// Bit `w`: word `w` of a key has range lanes, and so a word for their upper
+    /// ends.
+    pub(crate) lanes: u32,
+    /// Words for each rule.
+    pub(crate) count: usize,
+}
+
+impl WideColumns {
+    /// Words of a body.
+    #[inline(always)]
+    fn body(self) -> usize {
+        self.count - HEADS
+    }
+
+    /// The body of a rule.
+    #[inline(always)]
+    fn body_of(self, run: &[u64], len: usize, rule: usize) -> &[u64] {
+        &run[HEADS * len + rule * self.body()..][..self.body()]
+    }
+}
+
+/// A key with a run that may have a match.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate {
+    hit: Hit,
+    /// Which of the first [`BLOCK`] rules.
+    rules: u64,
+}
+
+impl Candidate {
+    pub(crate) const NONE: Candidate = Candidate {
+        hit: Hit::NONE,
+        rules: 0,
+    };
+}
+
+/// Room for the candidates of a batch.
+#[derive(Clone, Debug)]
+pub(crate) struct Candidates(Box<[Candidate; BATCH]>);
+
+impl Default for Candidates {
+    fn default() -> Candidates {
+        Candidates(Box::new([Candidate::NONE; BATCH]))
+    }
+}
+
+impl Candidates {
+    #[inline(always)]
+    pub(crate) fn room(&mut self) -> &mut [Candidate] {
+        &mut *self.0
+    }
+}
+
+/// Improves the winners of keys by the best matching rules of their runs. With
+/// `ODD`, `accept` has the last word on a rule (run, its length, rule, key);
+/// without, it is not called.
+///
+/// # Panics
+/// When a hit's key or run does not exist, or there is less room than hits.
+#[inline(always)]
+pub(crate) fn improve<const W: usize, const ODD: bool>(
+    isa: Isa,
+    words: &[u64],
+    columns: WideColumns,
+    keys: &mut impl Keys<W>,
+    hits: Hits<'_>,
+    room: &mut [Candidate],
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) {
+    assert!(columns.body() >= 2 * W + columns.lanes.count_ones() as usize);
+    assert!(hits.hits.len() <= room.len(), "room for all candidates");
+    match isa {
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512(proof) => {
+            x86::improve_avx512::<W, ODD>(proof, words, columns, keys, hits, room, accept);
+        }
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx2(proof) => {
+            x86::improve_avx2::<W, ODD>(proof, words, columns, keys, hits, room, accept);
+        }
+        Isa::Scalar => improve_scalar::<W, ODD>(words, columns, keys, hits, room, accept),
+    }
+}
+
+/// Prefetches the heads of all runs, if wanted.
+#[inline(always)]
+fn prefetch_heads(words: &[u64], hits: Hits<'_>) {
+    if !hits.prefetch {
+        return;
+    }
+    // Heads of two rules, or of ten; the same for all, or branches would depend
+    // on the length.
+    let lines = if hits.short { 2 } else { 4 };
+    for hit in hits.hits {
+        for line in 0..lines {
+            prefetch_early_at(words, hit.start() + line * 8);
+        }
+    }
+}
+
+/// Prefetches the body of the first candidate of each run.
+#[inline(always)]
+fn prefetch_bodies(words: &[u64], columns: WideColumns, candidates: &[Candidate]) {
+    for candidate in candidates {
+        let (start, len) = (candidate.hit.start(), candidate.hit.len());
+        let rule = candidate.rules.trailing_zeros() as usize;
+        let body = start + HEADS * len + rule * columns.body();
+        for line in 0..=columns.body() / 8 {
+            prefetch_early_at(words, body + line * 8);
+        }
+    }
+}
+
+/// Both steps, by what finds candidates and what compares a body.
+macro_rules! improve {
+    ($words:ident, $columns:ident, $keys:ident, $hits:ident, $room:ident, $accept:ident;
+     $filter:ident, $short:ident, $matches:ident::<$w:ident, $odd:ident>) => {{
+        prefetch_heads($words, $hits);
+        let mut kept = 0;
+        if $hits.short {
+            for (hit, run, len) in $hits.walk_unprefetched($words, $columns.count, $keys.len()) {
+                let print = $keys.print(hit.key());
+                let winner = $keys.winner(hit.key());
+                let rules = $short(run, len, print, winner.rank());
+                $room[kept] = Candidate { hit, rules };
+                kept += usize::from(rules != 0);
+            }
+        } else {
+            for (hit, run, len) in $hits.walk_unprefetched($words, $columns.count, $keys.len()) {
+                let print = $keys.print(hit.key());
+                let winner = $keys.winner(hit.key());
+                let rules = $filter(run, len, 0, print);
+                // Without a candidate the last rule is looked at, and nothing kept.
+                let first = (rules.trailing_zeros() as usize).min(len - 1);
+                let better = Winner::from_rank(run[first]).beats(winner);
+                $room[kept] = Candidate { hit, rules };
+                kept += usize::from(better & (rules != 0) | (len > BLOCK));
+            }
+        }
+        let candidates = &$room[..kept];
+        if $hits.prefetch {
+            prefetch_bodies($words, $columns, candidates);
+        }
+        for candidate in candidates {
+            let hit = candidate.hit;
+            let len = hit.len();
+            let run = &$words[hit.start()..][..len * $columns.count];
+            let print = $keys.print(hit.key());
+            let (key, winner, conflicts) = $keys.at(hit.key());
+            let (mut first, mut rules) = (0, candidate.rules);
+            loop {
+                if rules == 0 {
+                    first += BLOCK;
+                    if first >= len || !Winner::from_rank(run[first]).beats(*winner) {
+                        break;
+                    }
+                    rules = $filter(run, len, first, print);
+                    continue;
+                }
+                let rule = first + rules.trailing_zeros() as usize;
+                let body = $columns.body_of(run, len, rule);
+                if $matches::<$w>(key, body, $columns.lanes)
+                    && (!$odd || $accept(run, len, rule, key))
+                {
+                    *winner = winner.or(Winner::from_rank(run[rule]));
+                    conflicts.narrow(hit.conflicts(), true);
+                    break;
+                }
+                rules &= rules - 1;
+            }
+        }
+    }};
+}
+
+/// The scalar fallback.
+fn improve_scalar<const W: usize, const ODD: bool>(
+    words: &[u64],
+    columns: WideColumns,
+    keys: &mut impl Keys<W>,
+    hits: Hits<'_>,
+    room: &mut [Candidate],
+    accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+) {
+    improve!(words, columns, keys, hits, room, accept;
+        filter_scalar, short_scalar, matches_scalar::<W, ODD>);
+}
+
+/// Which of up to [`BLOCK`] rules from one on have a key's fingerprint.
+fn filter_scalar(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
+    let to = len.min(first + BLOCK);
+    let prints = &run[len + first..len + to];
+    let cares = &run[2 * len + first..2 * len + to];
+    let mut rules = 0;
+    for (at, (&rule, &care)) in prints.iter().zip(cares).enumerate() {
+        rules |= u64::from((print ^ rule) & care == 0) << at;
+    }
+    rules
+}
+
+/// The same of a short run, and only those that are better than a rank.
+fn short_scalar(run: &[u64], len: usize, print: u64, winner: u64) -> u64 {
+    let better = run[..len].partition_point(|&rank| rank < winner);
+    filter_scalar(run, len, 0, print) & ((1 << better) - 1)
+}
+
+/// Whether a rule matches, as far as its body says without odd ranges.
+#[inline(always)]
+fn matches_scalar<const W: usize>(key: &[u64; W], body: &[u64], lanes: u32) -> bool {
+    let (values, rest) = body.split_at(W);
+    let (masks, mut highs) = rest.split_at(W);
+    let mut differs = 0;
+    for word in 0..W {
+        differs |= (key[word] ^ values[word]) & masks[word];
+    }
+    let mut words = lanes;
+    while words != 0 {
+        let word = words.trailing_zeros() as usize;
+        differs |= super::compare::outside(key[word], values[word], highs[0]);
+        highs = &highs[1..];
+        words &= words - 1;
+    }
+    differs == 0
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::{
+        __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256,
+        _mm256_mask_cmplt_epu64_mask, _mm256_mask_testn_epi64_mask, _mm256_maskload_epi64,
+        _mm256_maskz_loadu_epi64, _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm256_xor_si256, _mm512_and_si512, _mm512_mask_expand_epi64, _mm512_mask_testn_epi64_mask,
+        _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_subs_epu16,
+        _mm512_test_epi64_mask, _mm512_xor_si512,
+    };
+
+    use super::super::compare::x86::LOAD;
+    use super::{
+        BLOCK, Candidate, HEADS, Hits, Keys, WideColumns, Winner, matches_scalar, prefetch_bodies,
+        prefetch_heads,
+    };
+    use crate::simd::{Avx2, Avx512, first_bits, first_four};
+
+    #[inline(always)]
+    pub(super) fn improve_avx512<const W: usize, const ODD: bool>(
+        _: Avx512,
+        words: &[u64],
+        columns: WideColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        room: &mut [Candidate],
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        // SAFETY: holding an `Avx512` means that the processor has the features.
+        unsafe { avx512::<W, ODD>(words, columns, keys, hits, room, accept) }
+    }
+
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    fn avx512<const W: usize, const ODD: bool>(
+        words: &[u64],
+        columns: WideColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        room: &mut [Candidate],
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        improve!(words, columns, keys, hits, room, accept;
+            filter_avx512, short_avx512, matches_avx512::<W, ODD>);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    fn filter_avx512(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
+        assert!(first < len && HEADS * len <= run.len(), "rules of the run");
+        let print = _mm512_set1_epi64(print.cast_signed());
+        let to = len.min(first + BLOCK);
+        let mut rules = 0;
+        for at in (first..to).step_by(8) {
+            let here = first_bits(to - at);
+            let load = |column: usize| {
+                let at = run.as_ptr().wrapping_add(column * len + at).cast();
+                // SAFETY: the mask selects rules up to `to <= len` of one of the
+                // `HEADS` columns, which are inside of `run` (asserted);
+                // masked-out lanes are not accessed.
+                unsafe { _mm512_maskz_loadu_epi64(here, at) }
+            };
+            let differs = _mm512_and_si512(_mm512_xor_si512(print, load(1)), load(2));
+            let same = _mm512_mask_testn_epi64_mask(here, differs, differs);
+            rules |= u64::from(same) << (at - first);
+        }
+        rules
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    fn short_avx512(run: &[u64], len: usize, print: u64, winner: u64) -> u64 {
+        debug_assert!(len <= 4 && HEADS * len <= run.len(), "a short run");
+        let here = first_four(len);
+        let load = |column: usize| {
+            let at = run.as_ptr().wrapping_add(column * len).cast();
+            // SAFETY: the mask selects the rules of one of the `HEADS` columns,
+            // which are inside of `run`; masked-out lanes are not accessed.
+            unsafe { _mm256_maskz_loadu_epi64(here, at) }
+        };
+        let print = _mm256_set1_epi64x(print.cast_signed());
+        let winner = _mm256_set1_epi64x(winner.cast_signed());
+        let differs = _mm256_and_si256(_mm256_xor_si256(print, load(1)), load(2));
+        let better = _mm256_mask_cmplt_epu64_mask(here, load(0), winner);
+        _mm256_mask_testn_epi64_mask(better, differs, differs).into()
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    #[allow(clippy::cast_possible_truncation)] // eight words at a time
+    fn matches_avx512<const W: usize>(key: &[u64; W], body: &[u64], lanes: u32) -> bool {
+        assert!(body.len() >= 2 * W + lanes.count_ones() as usize);
+        let mut unlike = 0;
+        let mut highs = 2 * W;
+        for word in (0..W).step_by(8) {
+            let here = first_bits(W - word);
+            let load = |words: &[u64], at: usize, here| {
+                let at = words.as_ptr().wrapping_add(at).cast();
+                // SAFETY: the mask selects words that are in the slice, which the
+                // callers below see to; masked-out lanes are not accessed.
+                unsafe { _mm512_maskz_loadu_epi64(here, at) }
+            };
+            // As many as `here` from `word` on: in the key, values and masks.
+            let value = load(body, word, here);
+            let key = load(key, word, here);
+            let unequal = _mm512_xor_si512(key, value);
+            let mut differs = _mm512_and_si512(unequal, load(body, W + word, here));
+            let here = (lanes >> word) as u8;
+            if lanes != 0 {
+                // The upper ends lie side by side; other words have all ones.
+                let ends = here.count_ones() as usize;
+                let packed = load(body, highs, first_bits(ends));
+                let high = _mm512_mask_expand_epi64(_mm512_set1_epi64(-1), here, packed);
+                highs += ends;
+                let below = _mm512_subs_epu16(value, key);
+                let above = _mm512_subs_epu16(key, high);
+                differs = _mm512_or_si512(differs, _mm512_or_si512(below, above));
+            }
+            unlike |= _mm512_test_epi64_mask(differs, differs);
+        }
+        unlike == 0
+    }
+
+    #[inline(always)]
+    pub(super) fn improve_avx2<const W: usize, const ODD: bool>(
+        _: Avx2,
+        words: &[u64],
+        columns: WideColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        room: &mut [Candidate],
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        // SAFETY: holding an `Avx2` means that the processor has the features.
+        unsafe { avx2::<W, ODD>(words, columns, keys, hits, room, accept) }
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn avx2<const W: usize, const ODD: bool>(
+        words: &[u64],
+        columns: WideColumns,
+        keys: &mut impl Keys<W>,
+        hits: Hits<'_>,
+        room: &mut [Candidate],
+        accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
+    ) {
+        improve!(words, columns, keys, hits, room, accept;
+            filter_avx2, short_avx2, matches_scalar::<W, ODD>);
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn filter_avx2(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
+        assert!(first < len && HEADS * len <= run.len(), "rules of the run");
+        let print = _mm256_set1_epi64x(print.cast_signed());
+        let to = len.min(first + BLOCK);
+        let mut rules = 0;
+        for at in (first..to).step_by(4) {
+            let lanes = (to - at).min(4);
+            let masks = &LOAD[4 - lanes..8 - lanes];
+            // SAFETY: four words are read from a slice of four.
+            let here: __m256i = unsafe { _mm256_loadu_si256(masks.as_ptr().cast()) };
+            let load = |column: usize| {
+                let at = run.as_ptr().wrapping_add(column * len + at).cast();
+                // SAFETY: the mask selects rules up to `to <= len` of one of the
+                // `HEADS` columns, which are inside of `run` (asserted);
+                // masked-out lanes are not accessed.
+                unsafe { _mm256_maskload_epi64(at, here) }
+            };
+            let differs = _mm256_and_si256(_mm256_xor_si256(print, load(1)), load(2));
+            let same = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
+            let same = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
+            rules |= u64::from(same & ((1 << lanes) - 1)) << (at - first);
+        }
+        rules
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,bmi1,bmi2")]
+    fn short_avx2(run: &[u64], len: usize, print: u64, winner: u64) -> u64 {
+        let better = run[..len].iter().filter(|&&rank| rank < winner).count();
+        filter_avx2(run, len, 0, print) & ((1 << better) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::forest::kernels::active::{ActiveKeys, Workspace};
+    use crate::engine::forest::kernels::compare::{SHORT, outside};
+    use crate::engine::forest::slot::{ConflictMask, Slot};
+    use crate::seed::splitmix;
+
+    /// A run of rules over `W` words, the first and the last of them with range
+    /// lanes, and one odd word behind. Their fingerprints are those of keys with
+    /// the print 0xff, or differ from it.
+    fn random_run<const W: usize>(len: usize, columns: WideColumns, state: &mut u64) -> Vec<u64> {
+        let mut run = vec![0; columns.count * len];
+        let few = |state: &mut u64| splitmix(state) & splitmix(state) & splitmix(state);
+        for rule in 0..len {
+            run[rule] = 10 * (rule as u64 + 1);
+            run[2 * len + rule] = splitmix(state);
+            let other = u64::from(splitmix(state) % 4 == 0) << (splitmix(state) % 64);
+            run[len + rule] = (0xff ^ other) & run[2 * len + rule];
+            let body = &mut run[HEADS * len + rule * columns.body()..][..columns.body()];
+            let mut highs = 2 * W;
+            for word in 0..W {
+                let mask = few(state);
+                body[W + word] = mask;
+                body[word] = splitmix(state) & mask & 0x3;
+                if columns.lanes >> word & 1 != 0 {
+                    body[W + word] = 0;
+                    body[word] = splitmix(state) & 0x13ff_13ff_13ff_13ff;
+                    body[highs] = body[word] | 0x4000_7000_6000_7fff;
+                    highs += 1;
+                }
+            }
+            body[highs] = splitmix(state);
+        }
+        run
+    }
+
+    /// The definition.
+    fn matches<const W: usize>(key: &[u64; W], body: &[u64], columns: WideColumns) -> bool {
+        let mut highs = 2 * W;
+        (0..W).all(|word| {
+            let value = body[word];
+            let mut same = (key[word] ^ value) & body[W + word] == 0;
+            if columns.lanes >> word & 1 != 0 {
+                same &= outside(key[word], value, body[highs]) == 0;
+                highs += 1;
+            }
+            same
+        })
+    }
+
+    fn check<const W: usize>() {
+        let columns = WideColumns {
+            lanes: 1 | 1 << (W - 1),
+            count: HEADS + 2 * W + 3,
+        };
+        let mut state = 1;
+        let mut found = 0;
+        let lengths = (1..=2 * 8 + 1).chain([62, 63, 64, 65, 127, 128, 129, 200]);
+        for len in lengths {
+            for round in 0..60 {
+                let mut words = vec![u64::MAX; 3];
+                words.extend(random_run::<W>(len, columns, &mut state));
+                let keys: Vec<[u64; W]> = (0..5)
+                    .map(|_| {
+                        std::array::from_fn(|word| match columns.lanes >> word & 1 {
+                            0 => splitmix(&mut state) & 0x3,
+                            _ => {
+                                splitmix(&mut state) & 0x1fff_1fff_1fff_1fff | 0x1000_1000_1000_1000
+                            }
+                        })
+                    })
+                    .collect();
+                let hits = Hits {
+                    hits: &[0, 1, 2, 3, 4]
+                        .map(|key| Hit::new(Slot::from_word(3 << 32 | len as u64), key)),
+                    short: len <= SHORT,
+                    prefetch: round % 2 == 0,
+                };
+                // Some refuse rules, some begin with a candidate.
+                let accept = |run: &[u64], len: usize, rule: usize, _: &[u64; W]| {
+                    let last = columns.body_of(run, len, rule).last();
+                    round % 4 != 0 || last.is_some_and(|word| word % 2 == 0)
+                };
+                let start = Winner::from_rank(if round % 5 == 0 { 45 } else { u64::MAX });
+                let run = &words[3..];
+                let expected: Vec<Winner> = keys
+                    .iter()
+                    .map(|key| {
+                        let rule = (0..len).find(|&rule| {
+                            (0xff ^ run[len + rule]) & run[2 * len + rule] == 0
+                                && matches(key, columns.body_of(run, len, rule), columns)
+                                && accept(run, len, rule, key)
+                        });
+                        let winner = rule.map_or(Winner::MISS, |rule| Winner::from_rank(run[rule]));
+                        winner.or(start)
+                    })
+                    .collect();
+                found += expected.iter().filter(|&winner| *winner != start).count();
+                for isa in Isa::available() {
+                    for odd in [true, false] {
+                        if !odd && round % 4 == 0 {
+                            continue;
+                        }
+                        let mut winners = [start; 5];
+                        let mut workspace = Workspace::default();
+                        let keys = &mut ActiveKeys::new(&keys, &mut winners, &mut workspace);
+                        keys.rows_and_prints().1.fill(0xff);
+                        let room = &mut [Candidate::NONE; 5];
+                        if odd {
+                            improve::<W, true>(isa, &words, columns, keys, hits, room, accept);
+                        } else {
+                            let always = |_: &[u64], _, _, _: &[u64; W]| -> bool {
+                                unreachable!("there is no more to check")
+                            };
+                            improve::<W, false>(isa, &words, columns, keys, hits, room, always);
+                        }
+                        for (at, winner) in (0..).zip(&expected) {
+                            // What has matched has the slot's conflicts: none.
+                            let narrowed = *keys.at(at).2 == ConflictMask::NONE;
+                            assert!(narrowed || *winner == start, "{isa}, {len} rules");
+                        }
+                        assert_eq!(winners[..], expected, "{isa}, {len} rules");
+                    }
+                }
+            }
+        }
+        assert!(found > 200, "only {found} rules matched");
+    }
+
+    #[test]
+    fn every_instruction_set_agrees_at_every_length() {
+        check::<3>();
+        check::<6>();
+        check::<8>();
+        check::<12>();
+    }
+}
