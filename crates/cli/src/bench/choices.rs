@@ -183,7 +183,8 @@ pub(crate) fn write_choices(rows: &[ChoiceRow], out: &mut dyn Write) -> io::Resu
         ]);
     }
     table.write(out)?;
-    let kinds: [(&str, fn(&ChoiceRow) -> f64); 2] = [
+    type Share = fn(&ChoiceRow) -> f64;
+    let kinds: [(&str, Share); 2] = [
         ("by prediction alone", |row| row.predicted_share),
         ("the first tried out", |row| row.tried_share),
     ];

@@ -109,7 +109,7 @@ fn broken_files_are_refused_with_their_place() {
             .complains(&format!("broken.toml:{line}:20"))
             .complains("misprediction_ns is -2");
     }
-    let file = folder.file("old.toml", &text.replace("form = 1", "form = 0"));
+    let file = folder.file("old.toml", text.replace("form = 1", "form = 0"));
     run(&format!("advise --machine {file}"))
         .exits(2)
         .complains("calibrate again");

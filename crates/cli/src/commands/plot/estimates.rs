@@ -8,7 +8,8 @@ const NEAR: f64 = 0.3;
 
 /// A figure for each operation of which there is anything.
 pub(super) fn figures(results: &Results) -> Vec<Figure<'static>> {
-    let kinds: [(&str, &str, fn(&Times) -> Pair); 3] = [
+    type Of = fn(&Times) -> Pair;
+    let kinds: [(&str, &str, Of); 3] = [
         (
             "Lookups in batches: estimated against measured",
             "measured, ns a header",

@@ -151,7 +151,8 @@ impl Plan {
         }
         let most = u8::try_from(wishes.share.min(MOST_SHARED)).unwrap_or(MANY - 1);
         let has_lists = wishes.share > 0 && count >= wishes.least.max(1);
-        while has_lists {
+        // No field is taken twice: that would list no further rule.
+        for _ in schema.field_ids().take_while(|_| has_lists) {
             let free = |shared: &[u8]| {
                 let rules = shared.iter().zip(&self.list_of);
                 rules

@@ -25,7 +25,7 @@ fn share(rules: &RuleSet, names: &[&str]) -> f64 {
         .map(|name| rules.schema().field_named(name).unwrap())
         .collect();
     let uses =
-        |rule: &classyard::PackedRule<'_>| ids.iter().all(|&id| rule.field(id) != FieldMatch::Any);
+        |rule: &classyard::RuleRef<'_>| ids.iter().all(|&id| rule.field(id) != FieldMatch::Any);
     rules.iter().filter(uses).count() as f64 / rules.len() as f64
 }
 

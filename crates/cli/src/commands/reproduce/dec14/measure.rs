@@ -187,7 +187,7 @@ impl Study<'_> {
 /// together.
 fn at_once(classifier: &dyn Classifier, keys: KeySlice<'_>, threads: usize, run: Duration) -> f64 {
     let barrier = Barrier::new(threads);
-    let rates = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         let begun: Vec<_> = (0..threads)
             .map(|_| scope.spawn(|| rate_for(classifier, keys, &barrier, run)))
             .collect();
@@ -195,8 +195,7 @@ fn at_once(classifier: &dyn Classifier, keys: KeySlice<'_>, threads: usize, run:
             .into_iter()
             .map(|thread| thread.join().expect("no panic"));
         rates.sum::<f64>()
-    });
-    rates
+    })
 }
 
 /// Headers per second of this thread's CPU time, for as long as `run`.

@@ -276,7 +276,7 @@ mod tests {
             // Most other values have another hash.
             let others = (1..=100).filter(|n| {
                 let mut key = [0; 6];
-                let value = n * 0x9e37_79b9_7f4a_7c15 & schema.field(id).max_value();
+                let value = (n * 0x9e37_79b9_7f4a_7c15) & schema.field(id).max_value();
                 schema.placement(id).set(&mut key, value);
                 prints.of_key(&key) != prints.of_key(&[0; 6])
             });

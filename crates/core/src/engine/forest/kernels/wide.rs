@@ -469,7 +469,7 @@ mod tests {
         for rule in 0..len {
             run[rule] = 10 * (rule as u64 + 1);
             run[2 * len + rule] = splitmix(state);
-            let other = u64::from(splitmix(state) % 4 == 0) << (splitmix(state) % 64);
+            let other = u64::from(splitmix(state).is_multiple_of(4)) << (splitmix(state) % 64);
             run[len + rule] = (0xff ^ other) & run[2 * len + rule];
             let body = &mut run[HEADS * len + rule * columns.body()..][..columns.body()];
             let mut highs = 2 * W;
