@@ -46,12 +46,12 @@ pub struct Work {
     pub instructions: f64,
     /// Branches that the processor does not foresee.
     pub mispredictions: f64,
-    reads: Vec<Read>,
+    reads: Vec<LineReads>,
 }
 
 /// Cache lines that are read from the same data.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Read {
+pub struct LineReads {
     /// How many.
     pub lines: f64,
     /// Bytes of all the data that is in use while they are read.
@@ -81,7 +81,7 @@ impl Work {
     /// before says, of `working_set` bytes.
     #[must_use]
     pub fn reading(self, lines: f64, working_set: usize) -> Work {
-        self.with(Read {
+        self.with(LineReads {
             lines,
             working_set,
             overlapped: false,
@@ -92,7 +92,7 @@ impl Work {
     /// bytes.
     #[must_use]
     pub fn reading_ahead(self, lines: f64, working_set: usize) -> Work {
-        self.with(Read {
+        self.with(LineReads {
             lines,
             working_set,
             overlapped: true,
@@ -101,8 +101,8 @@ impl Work {
 
     /// With more reads. Those of the same kind and data are joined.
     #[must_use]
-    pub fn with(mut self, read: Read) -> Work {
-        let same = |other: &&mut Read| {
+    pub fn with(mut self, read: LineReads) -> Work {
+        let same = |other: &&mut LineReads| {
             (other.working_set, other.overlapped) == (read.working_set, read.overlapped)
         };
         match self.reads.iter_mut().find(same) {
@@ -114,7 +114,7 @@ impl Work {
 
     /// The reads, one entry for each kind and size of data.
     #[must_use]
-    pub fn reads(&self) -> &[Read] {
+    pub fn reads(&self) -> &[LineReads] {
         &self.reads
     }
 }

@@ -60,6 +60,11 @@ impl Memory {
         Memory::new(&Limits::default())
     }
 
+    /// Whether there is a limit on what the finished engine holds.
+    pub(crate) fn limits_kept(&self) -> bool {
+        self.bytes < usize::MAX
+    }
+
     /// Names what is going on, for errors: "sorting rules".
     pub fn set_stage(&mut self, stage: &'static str) {
         self.stage = stage;

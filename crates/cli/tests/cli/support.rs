@@ -90,7 +90,7 @@ pub(crate) fn program() -> Command {
     command
         .env_remove("CLICOLOR_FORCE")
         .env_remove("NO_COLOR")
-        // Estimates are those of the built-in machine, whoever calibrated here.
+        // Estimates are those of the built-in machine, also where somebody calibrated.
         .env(
             "XDG_CONFIG_HOME",
             concat!(env!("CARGO_TARGET_TMPDIR"), "/no-config"),

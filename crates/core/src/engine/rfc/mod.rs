@@ -346,7 +346,15 @@ impl Rfc {
             return Ok(());
         }
         let columns = columns(vectors, monitor)?;
-        if let Some(tables) = combine(rules, &columns, bounds, true, monitor)? {
+        // Tables that are given up in the end must not meet a limit on what the
+        // finished engine holds. So whether they are is found out first.
+        let is_complete = !monitor.memory().limits_kept()
+            || combine(rules, &columns, bounds, false, monitor)?.is_some();
+        let tables = match is_complete {
+            true => combine(rules, &columns, bounds, true, monitor)?,
+            false => None,
+        };
+        if let Some(tables) = tables {
             monitor.memory().keep(bytes_of::<Table>(tables.len()))?;
             let mut made = Vec::with_capacity(tables.len());
             for table in tables {
