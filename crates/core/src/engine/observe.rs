@@ -78,8 +78,6 @@ impl Met {
 
     /// Builds over rules, and looks headers of theirs up.
     fn over(spec: &EngineSpec, rules: &RuleSet) -> Result<Met, BuildError> {
-        // Estimates are the same in every process.
-        let spec = spec.clone().seeded(0);
         let built = spec.build(rules, &Limits::default(), &mut NoProgress)?;
         let mut met = Met::default();
         if rules.is_empty() {
