@@ -3,7 +3,7 @@
 use super::index::Forest;
 use super::learn::Learner;
 use super::lookup::{Buffers, LookupConfig};
-use super::settings::{Feature, NAME, Settings};
+use super::settings::{Feature, NAME, Settings, wants_fingerprints};
 use super::slot::MAX_RUN;
 use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::EngineOptions;
@@ -11,6 +11,7 @@ use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates};
 use crate::error::BuildError;
 use crate::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
+use crate::ruleset::RuleSet;
 use crate::simd::Isa;
 
 /// The engine at every key width.
@@ -20,8 +21,8 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = Forest<W>;
 }
 
-/// What the options say.
-fn settings(options: &EngineOptions) -> (Settings, LookupConfig) {
+/// What the options say, for rules like these.
+fn settings(options: &EngineOptions, rules: &RuleSet) -> (Settings, LookupConfig) {
     let without = Feature::named(options.choice("without"));
     let settings = Settings {
         target: options.whole("bucket"),
@@ -32,6 +33,7 @@ fn settings(options: &EngineOptions) -> (Settings, LookupConfig) {
         },
         seed: options.seed("seed").number(),
         without,
+        fingerprints: wants_fingerprints(options.choice("fingerprints"), rules),
     };
     let isa = Isa::named(options.choice("isa")).expect("the specification was checked");
     let instead = |feature| {
@@ -53,8 +55,8 @@ impl<const W: usize> Algorithm<W> for Forest<W> {
     type Buffers = Buffers;
 
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
-        let (settings, lookup) = settings(request.spec.options());
         let rules = request.rules;
+        let (settings, lookup) = settings(request.spec.options(), rules);
         let learner = Learner::<W>::bytes(rules.schema(), settings.has(Feature::AnyBits));
         request.memory.take(learner)?;
         let mut forest = Forest::new(rules.schema(), settings, lookup);

@@ -11,7 +11,7 @@
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
-use super::settings::NAME;
+use super::settings::{NAME, wants_fingerprints};
 use super::structure::Structure;
 use crate::engine::EngineSpec;
 use crate::engine::adapter::at_width;
@@ -136,7 +136,9 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
 
 fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let (schema, rules) = (shape.schema(), shape.rules());
-    let capacity = Structure::<W>::capacity_for(schema);
+    let options = spec.options();
+    let fingerprints = wants_fingerprints(options.choice("fingerprints"), shape.sample());
+    let capacity = Structure::<W>::capacity_for(schema, fingerprints);
     if rules > capacity {
         return Err(BuildError::EngineFull {
             engine: NAME.to_owned(),
@@ -144,7 +146,6 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
             limit: capacity,
         });
     }
-    let options = spec.options();
     let (target, most) = (options.whole("bucket") as f64, options.whole("most") as f64);
     let tables = tables(shape, target);
     let all = (rules as f64).max(1.0);
@@ -164,7 +165,7 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
             slots += whole(table.rules / target);
         }
     }
-    let rows = Structure::<W>::rule_bytes_for(schema, rules, shape.id_groups());
+    let rows = Structure::<W>::rule_bytes_for(schema, fingerprints, rules, shape.id_groups());
     let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
 
     let met = Met::of(spec, shape, GROWTH)?;

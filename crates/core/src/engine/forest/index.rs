@@ -53,7 +53,7 @@ impl<const W: usize> Forest<W> {
     /// Without rules.
     pub(super) fn new(schema: &Arc<Schema>, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);
-        let fingerprints = settings.has(Feature::Fingerprints);
+        let fingerprints = settings.fingerprints;
         let any_bits = settings.has(Feature::AnyBits);
         let learner = Learner::new(schema, settings.target, settings.most, any_bits);
         Forest {

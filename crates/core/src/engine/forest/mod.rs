@@ -104,7 +104,7 @@ mod structure;
 mod tests;
 mod update;
 
-use settings::{Feature, NAME};
+use settings::{FINGERPRINTS, Feature, NAME};
 use slot::MAX_RUN;
 
 /// The registry entry.
@@ -131,6 +131,12 @@ pub(super) const ENGINE: Engine = Engine {
             &Isa::NAMES,
             Isa::lacks,
             "instructions to compare with",
+        ),
+        EngineOption::choice(
+            "fingerprints",
+            &FINGERPRINTS,
+            "whether keys of three words and more are compared by fingerprints first; `auto`: \
+             where hardly two rules have the same mask",
         ),
         EngineOption::SEED,
         EngineOption::choice(

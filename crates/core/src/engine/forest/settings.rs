@@ -1,5 +1,7 @@
 //! What users choose about a forest: its shape, and features to go without.
 
+use crate::ruleset::RuleSet;
+
 /// The name under which the engine is registered.
 pub(super) const NAME: &str = "forest";
 
@@ -14,6 +16,44 @@ pub(super) struct Settings {
     pub(super) seed: u64,
     /// A feature to go without.
     pub(super) without: Option<Feature>,
+    /// Whether runs of wide keys begin with fingerprints.
+    pub(super) fingerprints: bool,
+}
+
+/// The values of the option `fingerprints`.
+pub(super) const FINGERPRINTS: [&str; 3] = ["auto", "on", "off"];
+
+/// Rules that are looked at to say whether fingerprints pay.
+const SAMPLED: usize = 1024;
+
+/// Fewer rules are in few tables, whatever their masks.
+const FEW: usize = 128;
+
+/// What the option says, for rules like these.
+///
+/// Fingerprints pay where a header is compared with several runs, most of them
+/// without a match. That is so where hardly two rules have the same mask, so that
+/// no table serves many of them. Where masks are few, most headers meet the run of
+/// their rule and no other, and one comparison of all columns is faster. On rules
+/// of fifteen fields that are each left open at random, fingerprints make lookups
+/// 1.35 to 1.55 times as fast, on those of flow tables and of IPv6 0.6 to 0.8
+/// times (November 2026, Intel Xeon model 207; `classyard bench -e
+/// forest:fingerprints=on,forest:fingerprints=off`, see
+/// `bench/records/forest-experiments.md`).
+pub(super) fn wants_fingerprints(option: &str, rules: &RuleSet) -> bool {
+    let step = rules.len().div_ceil(SAMPLED).max(1);
+    match option {
+        "on" => true,
+        "off" => false,
+        _ => {
+            let sampled = (0..rules.len()).step_by(step);
+            let mut masks: Vec<&[u64]> = sampled.map(|at| rules.rule(at).mask()).collect();
+            let count = masks.len();
+            masks.sort_unstable();
+            masks.dedup();
+            count >= FEW && masks.len() > count / 2
+        }
+    }
 }
 
 impl Settings {
@@ -40,13 +80,11 @@ pub(super) enum Feature {
     Blocks,
     /// Memory prefetched.
     Prefetch,
-    /// Fingerprints of wide keys. Without: all columns of a run compared.
-    Fingerprints,
 }
 
 impl Feature {
     /// The names by which a feature is left out, after the one for none.
-    pub(super) const NAMES: [&'static str; 9] = [
+    pub(super) const NAMES: [&'static str; 8] = [
         "nothing",
         "masks",
         "nested",
@@ -55,7 +93,6 @@ impl Feature {
         "vectors",
         "blocks",
         "prefetch",
-        "fingerprints",
     ];
 
     pub(super) fn named(name: &str) -> Option<Feature> {
@@ -67,7 +104,6 @@ impl Feature {
             "vectors" => Some(Feature::Vectors),
             "blocks" => Some(Feature::Blocks),
             "prefetch" => Some(Feature::Prefetch),
-            "fingerprints" => Some(Feature::Fingerprints),
             _ => None,
         }
     }

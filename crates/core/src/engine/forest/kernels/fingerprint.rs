@@ -244,7 +244,7 @@ mod tests {
         let narrow = Schema::new("narrow", vec![one]).unwrap();
         let wide = (0..16).map(|n| Field::new(&format!("f{n}"), 64, MatchKind::Ternary));
         let wide = Schema::new("wide", wide.collect()).unwrap();
-        let two = Field::new("two words", 100, MatchKind::Prefix);
+        let two = Field::new("long", 100, MatchKind::Prefix);
         let two = Schema::new("two", vec![two]).unwrap();
         for (schema, bits) in [
             (&narrow, 1),

@@ -11,18 +11,23 @@ use crate::schema::Schema;
 
 impl<const W: usize> Structure<W> {
     /// The most rules of a schema for which there is always room.
-    pub(crate) fn capacity_for(schema: &Arc<Schema>) -> usize {
-        Runs::new(RowShape::new(schema, 0, true).layout(), false).capacity()
+    pub(crate) fn capacity_for(schema: &Arc<Schema>, fingerprints: bool) -> usize {
+        Runs::new(RowShape::new(schema, 0, fingerprints).layout(), false).capacity()
     }
 
     /// The columns of a schema's rules.
-    pub(crate) fn columns_for(schema: &Arc<Schema>) -> usize {
-        RowShape::new(schema, 0, true).columns()
+    pub(crate) fn columns_for(schema: &Arc<Schema>, fingerprints: bool) -> usize {
+        RowShape::new(schema, 0, fingerprints).columns()
     }
 
     /// Bytes of `rules` rules whose ids are in `id_groups` groups, without tables.
-    pub(crate) fn rule_bytes_for(schema: &Arc<Schema>, rules: usize, id_groups: usize) -> usize {
-        let columns = Structure::<W>::columns_for(schema);
+    pub(crate) fn rule_bytes_for(
+        schema: &Arc<Schema>,
+        fingerprints: bool,
+        rules: usize,
+        id_groups: usize,
+    ) -> usize {
+        let columns = Structure::<W>::columns_for(schema, fingerprints);
         Runs::bytes_for(columns, rules) + Places::bytes_for(rules, id_groups)
     }
 

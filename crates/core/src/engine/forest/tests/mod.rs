@@ -22,6 +22,7 @@ fn forest(most: usize, seed: u64) -> Forest<2> {
         most,
         seed,
         without: None,
+        fingerprints: true,
     };
     let lookup = LookupConfig {
         probing: Isa::Scalar,
