@@ -106,7 +106,7 @@ pub use error::{
 pub use estimate::{Costs, Estimate, FieldShape, Shape, Tuple};
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
-pub use machine::{Curve, LineReads, Machine, MachineError, Operation, Work};
+pub use machine::{Curve, Levels, LineReads, Machine, MachineError, Operation, Work};
 pub use memory::Memory;
 pub use monitor::Monitor;
 pub use policy::{

@@ -542,7 +542,7 @@ fn the_defaults_of_our_engines_are_these() {
     assert_eq!(defaults("linear"), "");
     assert_eq!(
         defaults("forest"),
-        "bucket=2:most=128:isa=auto:seed=random:without=nothing"
+        "bucket=2:most=128:isa=auto:fingerprints=auto:seed=random:without=nothing"
     );
     assert_eq!(defaults("tss"), "ports=on:seed=random");
     for name in ["tuplemerge", "tuplemerge-offline", "tuplemerge-vpp"] {
