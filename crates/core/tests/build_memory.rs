@@ -131,7 +131,7 @@ fn is_slow(spec: &EngineSpec) -> bool {
 fn peak_bytes_are_counted_and_limited() {
     assert!(requests(|| drop(vec![0_u8; 100])) > 0, "the counter counts");
     for schema in schemas() {
-        for (count, few) in [(0, 0), (1, 1), (1000, 600), (12_000, 3000)] {
+        for (count, few) in [(0, 0), (1, 1), (1000, 600), (9000, 2000)] {
             let (many, few) = (rules(&schema, count), rules(&schema, few));
             for spec in specs() {
                 let rules = if is_slow(&spec) { &few } else { &many };
@@ -266,7 +266,7 @@ impl Progress for StopAt {
 #[test]
 fn builds_report_often_and_can_be_stopped_at_each_report() {
     for schema in schemas() {
-        let (many, few) = (rules(&schema, 12_000), rules(&schema, 5000));
+        let (many, few) = (rules(&schema, 9000), rules(&schema, 5000));
         for spec in specs() {
             let rules = if is_slow(&spec) { &few } else { &many };
             let what = format!("{spec} of {}", schema.name());
@@ -305,7 +305,7 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
 #[test]
 fn plans_are_watched_like_builds() {
     for schema in schemas() {
-        let (many, few) = (rules(&schema, 12_000), rules(&schema, 5000));
+        let (many, few) = (rules(&schema, 9000), rules(&schema, 5000));
         for spec in specs() {
             let rules = if is_slow(&spec) { &few } else { &many };
             let built = spec.build(rules, &Limits::default(), &mut NoProgress);

@@ -51,7 +51,7 @@ fn run(subjects: &[Subject], schema: &Arc<Schema>, options: &Options) -> Counter
 }
 
 fn stream(schema: &Arc<Schema>, first: u64) {
-    for (subjects, updates) in [(Subject::engines(), 4000), (Subject::variants(), 1500)] {
+    for (subjects, updates) in [(Subject::engines(), 3000), (Subject::variants(), 1200)] {
         for seed in seeds().map(|number| first + number) {
             let options = Options {
                 seed,
@@ -61,7 +61,8 @@ fn stream(schema: &Arc<Schema>, first: u64) {
             let counters = run(&subjects, schema, &options);
             println!("{} seed {seed}: {counters}", schema.name());
             let name = schema.name();
-            assert!(counters.changes * 3 > updates * 2, "{name}: {counters}");
+            // Short streams begin with few rules, and more changes are refused.
+            assert!(counters.changes * 2 > updates, "{name}: {counters}");
         }
     }
 }
