@@ -302,9 +302,9 @@ impl BitVector {
         let candidates = candidates.take_while(move |&place| self.rules.winner(place).beats(best));
         let not_hidden = candidates.filter(|&place| !self.rules.is_hidden(place));
         not_hidden.take_while(move |&place| {
-            let go_on = !found;
+            let continues = !found;
             found |= self.rules.matches_inside(place, key);
-            go_on
+            continues
         })
     }
 

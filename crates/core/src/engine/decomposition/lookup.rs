@@ -382,18 +382,18 @@ impl Decomposition {
     fn candidates(&self, lists: &[u32], rows: &[usize], mut show: impl FnMut(Entry) -> bool) {
         let shared = &*self.shared;
         let store = &shared.store;
-        let mut go_on = |entry: Entry| self.rules.is_hidden(entry.place()) || show(entry);
+        let mut continues = |entry: Entry| self.rules.is_hidden(entry.place()) || show(entry);
         'vectors: for block in store.summary..store.row_blocks {
             let bits = common(&store.rows, rows, block);
             for bit in places(&bits, block - store.summary) {
-                if !go_on(shared.wide[bit]) {
+                if !continues(shared.wide[bit]) {
                     break 'vectors;
                 }
             }
         }
         for &list in lists {
             for &entry in &store.lists[list as usize..] {
-                if entry == Entry::END || !go_on(entry) {
+                if entry == Entry::END || !continues(entry) {
                     break;
                 }
             }

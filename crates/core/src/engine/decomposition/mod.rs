@@ -118,7 +118,7 @@ use crate::simd::bits::Block;
 
 use field::Field;
 use fill::{Filling, Store, direct_bits, is_direct, join, sizes};
-use pick::{MOST_SHARED, Plan, Wishes, is_open};
+use pick::{MOST_SHARED, Plan, PlanConfig, is_open};
 use screen::{Entry, Screens};
 
 /// The registry entry.
@@ -270,12 +270,12 @@ impl Decomposition {
         let share = options.whole("share");
         #[allow(clippy::cast_precision_loss)] // at most a byte
         let fewer = whole((share as f64 / tuning.fewer_shared).ceil());
-        let wishes = Wishes {
+        let config = PlanConfig {
             share: fewer,
             least: tuning.least_listed,
             all_fields: share == 0,
         };
-        let mut plan = Plan::make(&ranked, wishes, monitor)?;
+        let mut plan = Plan::make(&ranked, config, monitor)?;
         let screens = Screens::choose(&ranked, &mut plan.screen_of, monitor)?;
         let shared = Shared::build(&ranked, plan, screens, options, tuning.hash_bits, monitor)?;
         Ok(Decomposition {

@@ -72,9 +72,9 @@ pub(super) struct Plan {
     pub(super) joined: Vec<FieldId>,
 }
 
-/// What is asked for.
+/// What decides how rules are divided.
 #[derive(Clone, Copy)]
-pub(super) struct Wishes {
+pub(super) struct PlanConfig {
     /// The most rules of a list; 0 for no lists.
     pub(super) share: usize,
     /// Rules that a field must take from the vectors to have lists.
@@ -90,7 +90,7 @@ impl Plan {
     /// [`BuildError::Stopped`], [`BuildError::TooManyPeakBytes`]
     pub(super) fn make(
         rules: &RankedRules,
-        wishes: Wishes,
+        config: PlanConfig,
         monitor: &mut Monitor<'_>,
     ) -> Result<Plan, BuildError> {
         let fields = rules.schema().fields().len();
@@ -103,13 +103,13 @@ impl Plan {
             listed: Vec::new(),
             joined: Vec::new(),
         };
-        plan.screen_of = match wishes.all_fields {
+        plan.screen_of = match config.all_fields {
             true => {
                 monitor.memory().take(rules.len())?;
                 vec![NO_SCREEN; rules.len()]
             }
             false => {
-                let rarest = plan.choose_lists(rules, wishes, monitor)?;
+                let rarest = plan.choose_lists(rules, config, monitor)?;
                 rarest.screens(&plan.list_of, monitor)?
             }
         };
@@ -119,7 +119,7 @@ impl Plan {
         let wide = wide.filter(|(_, list)| **list == WIDE);
         plan.wide = Vec::with_capacity(count);
         plan.wide.extend(wide.map(|(place, _)| place));
-        plan.joined = match wishes.all_fields {
+        plan.joined = match config.all_fields {
             true => plan.constrained(rules, monitor)?,
             false => plan.choose_joined(rules, monitor)?,
         };
@@ -134,7 +134,7 @@ impl Plan {
     fn choose_lists(
         &mut self,
         rules: &RankedRules,
-        wishes: Wishes,
+        config: PlanConfig,
         monitor: &mut Monitor<'_>,
     ) -> Result<Rarest, BuildError> {
         let (schema, count) = (rules.schema(), rules.len());
@@ -149,8 +149,8 @@ impl Plan {
         for (id, shared) in schema.field_ids().zip(shared.chunks_exact_mut(count)) {
             count_shared(rules, id, shared, &mut rarest, monitor)?;
         }
-        let most = u8::try_from(wishes.share.min(MOST_SHARED)).unwrap_or(MANY - 1);
-        let has_lists = wishes.share > 0 && count >= wishes.least.max(1);
+        let most = u8::try_from(config.share.min(MOST_SHARED)).unwrap_or(MANY - 1);
+        let has_lists = config.share > 0 && count >= config.least.max(1);
         // No field is taken twice: that would list no further rule.
         for _ in schema.field_ids().take_while(|_| has_lists) {
             let free = |shared: &[u8]| {
@@ -163,7 +163,7 @@ impl Plan {
             let best = ids.map(|(id, shared)| (free(shared), id, shared));
             // The first of those that take as many.
             let best = best.reduce(|best, next| if next.0 > best.0 { next } else { best });
-            let Some((_, id, of_best)) = best.filter(|best| best.0 >= wishes.least.max(1)) else {
+            let Some((_, id, of_best)) = best.filter(|best| best.0 >= config.least.max(1)) else {
                 break;
             };
             self.listed.push(id);
