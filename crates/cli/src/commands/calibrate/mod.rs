@@ -39,7 +39,7 @@ JSON: file, processor, date, instruction_ns, misprediction_ns, caches, dependent
 (lists of [bytes, ns]), and factors, a list of engine, operation (batch, single, update or build),
 factor, sets, and least and greatest of the ratios that it is the mean of.")]
 pub(crate) struct Args {
-    /// Write this file, in place of that which commands read by default
+    /// Write this file, not the one that commands read by default
     ///
     /// By default $XDG_CONFIG_HOME/classyard/machine.toml, or
     /// ~/.config/classyard/machine.toml.

@@ -4,9 +4,9 @@
 //! A list or a vector says of a rule that it matches in one field, or in a few.
 //! Most of these candidates match the key no further, and comparing them reads
 //! several cache lines. So each entry of a list, and of the vectors' places, has
-//! besides the rule's place a *tag*: a hash of the rule's bits in another field,
-//! that which the fewest rules share. The same hash of the key excludes nearly
-//! all wrong candidates, with what is in one word:
+//! besides the rule's place a *tag*: a hash of the rule's bits in another field.
+//! It is the field whose value the fewest rules share. The same hash of the key
+//! excludes nearly all wrong candidates, with what is in one word:
 //! ```text
 //! entry:   [ screen 8 | tag 24 | place 32 ]
 //! screens: [ word, mask ] …              at most 255, and one that passes all
