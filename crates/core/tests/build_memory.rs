@@ -266,7 +266,7 @@ impl Progress for StopAt {
 #[test]
 fn builds_report_often_and_can_be_stopped_at_each_report() {
     for schema in schemas() {
-        let (many, few) = (rules(&schema, 9000), rules(&schema, 5000));
+        let (many, few) = (rules(&schema, 6000), rules(&schema, 2000));
         for spec in specs() {
             let rules = if is_slow(&spec) { &few } else { &many };
             let what = format!("{spec} of {}", schema.name());
@@ -305,7 +305,7 @@ fn builds_report_often_and_can_be_stopped_at_each_report() {
 #[test]
 fn plans_are_watched_like_builds() {
     for schema in schemas() {
-        let (many, few) = (rules(&schema, 9000), rules(&schema, 5000));
+        let (many, few) = (rules(&schema, 6000), rules(&schema, 2000));
         for spec in specs() {
             let rules = if is_slow(&spec) { &few } else { &many };
             let built = spec.build(rules, &Limits::default(), &mut NoProgress);

@@ -12,7 +12,7 @@ use table_kit::{Dice, id};
 
 /// The number of ids to draw from; about half of them are there at a time.
 const IDS: usize = 160;
-const ROUNDS: usize = 80;
+const ROUNDS: usize = 40;
 
 /// Schemas whose ranges lie in every way: in lanes of 16 bits, beside other
 /// fields, of odd widths, across two words, with one word of upper ends or

@@ -29,8 +29,8 @@ use table_kit::{
 const RULES: u32 = 120;
 /// The writer makes at least `TRANSACTIONS` transactions, and goes on until the
 /// readers have looked up `BATCHES` batches.
-const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 10_000 };
-const BATCHES: usize = if cfg!(miri) { 10 } else { 4000 };
+const TRANSACTIONS: usize = if cfg!(miri) { 20 } else { 6000 };
+const BATCHES: usize = if cfg!(miri) { 10 } else { 2400 };
 
 /// Publish intervals: none, or about as long as some dozen transactions take.
 const INTERVALS: [Duration; 2] = [Duration::ZERO, Duration::from_micros(200)];

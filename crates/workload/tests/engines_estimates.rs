@@ -107,7 +107,7 @@ fn are_times(spec: &EngineSpec, estimate: &Estimate) {
 
 #[test]
 fn bytes_are_near_those_of_built_classifiers() {
-    let sizes = [0, 1, 100, 4000];
+    let sizes = [0, 1, 100, 2500];
     for count in sizes {
         for name in ["acl4", "fw2", "ipc1"] {
             let ipv4 = rules(Family::Ipv4(profile(name)), count);
@@ -125,7 +125,7 @@ fn bytes_are_near_those_of_built_classifiers() {
 #[test]
 fn bytes_of_many_rules_are_near_as_well() {
     for name in ["acl2", "fw5"] {
-        let ipv4 = rules(Family::Ipv4(profile(name)), 20_000);
+        let ipv4 = rules(Family::Ipv4(profile(name)), 12_000);
         bytes_are_near(name, &ipv4, FACTOR);
     }
     let openflow = rules(Family::OpenFlow15(Box::default()), 20_000);
@@ -136,7 +136,7 @@ fn bytes_of_many_rules_are_near_as_well() {
 #[test]
 fn bytes_of_hostile_rules_are_near_within_a_larger_factor() {
     for hostile in Hostile::ALL {
-        let hard = rules(Family::Hostile(hostile), 5000);
+        let hard = rules(Family::Hostile(hostile), 2500);
         bytes_are_near(hostile.name(), &hard, 2.0);
     }
 }

@@ -28,7 +28,7 @@ fn hostile_rules_are_answered_right_while_they_change() {
         for size in [40, 400] {
             let options = Options {
                 seed,
-                updates: 1200,
+                updates: 700,
                 rules: size,
                 limit: 2 * size,
                 headers: 32,
@@ -41,7 +41,7 @@ fn hostile_rules_are_answered_right_while_they_change() {
                 panic!("{}\n{found}", set.name());
             }
             println!("{} {size}: {}", set.name(), outcome.counters);
-            assert!(outcome.counters.changes > 600, "{}", outcome.counters);
+            assert!(outcome.counters.changes > 350, "{}", outcome.counters);
         }
     }
 }

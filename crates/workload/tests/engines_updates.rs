@@ -51,7 +51,7 @@ fn run(subjects: &[Subject], schema: &Arc<Schema>, options: &Options) -> Counter
 }
 
 fn stream(schema: &Arc<Schema>, first: u64) {
-    for (subjects, updates) in [(Subject::engines(), 3000), (Subject::variants(), 1200)] {
+    for (subjects, updates) in [(Subject::engines(), 1500), (Subject::variants(), 600)] {
         for seed in seeds().map(|number| first + number) {
             let options = Options {
                 seed,
@@ -87,7 +87,7 @@ fn fifteen_fields() {
 fn any_schema() {
     let subjects = Subject::variants();
     let numbers = seeds();
-    for seed in 4000 + 12 * numbers.start..4000 + 12 * numbers.end {
+    for seed in 4000 + 8 * numbers.start..4000 + 8 * numbers.end {
         let mut dice = SeededDice::new(seed);
         let schema = random_schema(&mut dice);
         let rules = [3, 20, 60][dice.below(3)];
@@ -111,7 +111,7 @@ fn many_rules() {
     for seed in seeds().map(|number| 5000 + number) {
         let options = Options {
             seed,
-            updates: 2000,
+            updates: 1500,
             rules: 1000,
             limit: 1200,
             check_every: 40,

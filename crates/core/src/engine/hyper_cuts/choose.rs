@@ -1,7 +1,7 @@
 //! How a node is cut: which fields, and into how many parts each.
 
 use super::node::{Cut, Field, MOST_BITS, MOST_FIELDS};
-use crate::engine::tree::{Entry, Grid, Side, push};
+use crate::engine::tree::{Entry, Grid, Side, push, room_for};
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
@@ -21,9 +21,6 @@ const MOST_AT_ONCE: u32 = 4;
 
 /// Doubling the parts of a field must make the cost at most this much.
 const GAIN: f64 = 0.95;
-
-/// How much copies count against rules of a child.
-const COPIES_POWER: f64 = 0.25;
 
 /// Bits that a node may read.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +79,8 @@ struct Outcome {
 impl Outcome {
     #[allow(clippy::cast_precision_loss)] // a mean
     fn cost(&self, sample: usize) -> f64 {
-        self.rules * (self.copies as f64 / sample as f64).powf(COPIES_POWER)
+        // The fourth root.
+        self.rules * (self.copies as f64 / sample as f64).sqrt().sqrt()
     }
 }
 
@@ -94,8 +92,10 @@ pub(super) struct Chooser {
     /// that it is in, where the field is cut into as many as it may be.
     parts: Vec<[u16; 2]>,
     /// For each child how many rules it has, and how many if a rule in several
-    /// counts as a part of one in each.
+    /// counts as a part of one in each. All are 0 between two cuts.
     children: Vec<(u32, f32)>,
+    /// The children that have rules.
+    filled: Vec<u32>,
     spans: Vec<u64>,
     steps: Vec<More>,
 }
@@ -105,6 +105,7 @@ impl Chooser {
         bytes_of::<Candidate>(self.candidates.capacity())
             + bytes_of::<[u16; 2]>(self.parts.capacity())
             + bytes_of::<(u32, f32)>(self.children.capacity())
+            + bytes_of::<u32>(self.filled.capacity())
             + bytes_of::<u64>(self.spans.capacity())
             + bytes_of::<More>(self.steps.capacity())
     }
@@ -273,50 +274,59 @@ impl Chooser {
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Outcome>, BuildError> {
         let most = sample * MOST_COPIES + MOST_COPIES;
-        self.children.clear();
-        let children = 1 << bits;
-        if children > self.children.capacity() {
-            let (old, new) = (self.children.capacity(), children);
-            monitor.memory().take(bytes_of::<(u32, f32)>(old + new))?;
-            self.children.reserve_exact(children);
-            monitor.memory().give_back(bytes_of::<(u32, f32)>(2 * old));
+        let children = 1_usize << bits;
+        if let Some(more) = children.checked_sub(self.children.len()) {
+            room_for(monitor.memory(), &mut self.children, more)?;
+            self.children.resize(children, (0, 0.0));
         }
-        self.children.resize(children, (0, 0.0));
-        let mut copies = 0;
+        room_for(monitor.memory(), &mut self.filled, most.min(children))?;
+        // Of each field that is cut, its number among the candidates, and by how
+        // much the parts that rules are in are finer than those of this cut.
+        let mut fields = [(0, 0); MOST_FIELDS];
+        let mut widths = [0; MOST_FIELDS];
+        let mut used = 0;
+        for (at, of) in self.candidates.iter().enumerate() {
+            if of.bits > 0 {
+                (fields[used], widths[used]) = ((at, of.most - of.bits), of.bits);
+                used += 1;
+            }
+        }
+        let (mut copies, mut rules) = (0, 0.0);
         for parts in self.parts.chunks_exact(self.candidates.len()) {
-            // Parts of up to four fields, as ranges of a part of the number of a
-            // child each.
+            // For each field the parts that the rule is in.
             let mut ranges = [[0, 0]; MOST_FIELDS];
-            let mut widths = [0; MOST_FIELDS];
-            let mut used = 0;
             let mut of_rule = 1;
-            for (of, &[first, last]) in self.candidates.iter().zip(parts) {
-                if of.bits > 0 {
-                    let down = of.most - of.bits;
-                    let range = [first >> down, last >> down].map(usize::from);
-                    of_rule *= range[1] - range[0] + 1;
-                    (ranges[used], widths[used]) = (range, of.bits);
-                    used += 1;
-                }
+            for (range, &(at, down)) in ranges.iter_mut().zip(&fields[..used]) {
+                *range = parts[at].map(|part| usize::from(part >> down));
+                of_rule *= range[1] - range[0] + 1;
             }
             copies += of_rule;
             if copies > most {
-                monitor.work(1 + copies / STEP_COPIES)?;
-                return Ok(None);
+                break;
             }
             #[allow(clippy::cast_precision_loss)] // a share
             let share = 1.0 / of_rule as f32;
             for_each_child(&ranges, &widths, |child| {
-                let (rules, shares) = &mut self.children[child];
-                *rules += 1;
+                let (count, shares) = &mut self.children[child];
+                if *count == 0 {
+                    self.filled
+                        .push(u32::try_from(child).expect("few children"));
+                }
+                // By how much the product of the two grows.
+                rules += f64::from(*count) * f64::from(share) + f64::from(*shares + share);
+                *count += 1;
                 *shares += share;
             });
         }
-        monitor.work(1 + (copies + children) / STEP_COPIES)?;
-        let rules = self.children.iter();
-        let rules = rules.map(|&(rules, shares)| f64::from(rules) * f64::from(shares));
+        for child in self.filled.drain(..) {
+            self.children[child as usize] = (0, 0.0);
+        }
+        monitor.work(1 + copies / STEP_COPIES)?;
+        if copies > most {
+            return Ok(None);
+        }
         #[allow(clippy::cast_precision_loss)] // a mean
-        let rules = rules.sum::<f64>() / sample as f64;
+        let rules = rules / sample as f64;
         Ok(Some(Outcome { copies, rules }))
     }
 }

@@ -62,7 +62,11 @@ impl Outline {
 
 /// Makes room for more items of a vector of working memory, which is counted by
 /// its capacity.
-fn room_for<T>(memory: &mut Memory, items: &mut Vec<T>, more: usize) -> Result<(), BuildError> {
+pub(super) fn room_for<T>(
+    memory: &mut Memory,
+    items: &mut Vec<T>,
+    more: usize,
+) -> Result<(), BuildError> {
     let needed = items.len().saturating_add(more);
     if needed > items.capacity() {
         let (old, new) = (items.capacity(), needed.max(2 * items.capacity()));

@@ -4,8 +4,8 @@ use std::fmt;
 
 use classyard::key::unpack;
 use classyard::{
-    BuildError, Classifier, DynamicClassifier, KeyVec, LookupTrace, NoProgress, RuleId, RuleRef,
-    Schema, Scratch, UpdateError, Winner,
+    BuildError, Classifier, DynamicClassifier, Field, KeyVec, LookupTrace, NoProgress, RuleId,
+    RuleRef, Schema, Scratch, UpdateError, Winner,
 };
 
 use super::Counters;
@@ -602,38 +602,40 @@ fn flipped(
     counters: &mut Counters,
 ) -> Result<(), Finding> {
     let schema = oracle.schema();
-    let (header, known) = (unpack(schema, key), unpack(schema, mask));
-    let widths = schema.fields().iter().map(classyard::Field::width);
-    let mut free: Vec<(usize, u32)> = widths
-        .enumerate()
-        .flat_map(|(field, width)| (0..width).map(move |bit| (field, bit)))
-        .filter(|&(field, bit)| known[field] >> bit & 1 == 0)
+    // The bits of fields that the mask leaves out.
+    let mut free = KeyVec::new(schema);
+    let ones: Vec<u128> = schema.fields().iter().map(Field::max_value).collect();
+    free.push(&ones).expect("values of the schema's fields");
+    let free: Vec<u64> = (free.key(0).iter().zip(mask))
+        .map(|(bits, known)| bits & !known)
         .collect();
     let mut dice = SeededDice::new(seed);
     let dice: &mut dyn Dice = &mut dice;
-    dice.shuffle(&mut free);
     let outcome = oracle.improve(key, best);
-    let mut check = |bits: &mut dyn Iterator<Item = &(usize, u32)>| {
+    let mut other = key.to_vec();
+    let mut check = |flip: &mut dyn FnMut(usize) -> u64| {
         counters.flips += 1;
-        let mut other = header.clone();
-        for &(field, bit) in bits {
-            other[field] ^= 1 << bit;
+        for (word, (other, known)) in other.iter_mut().zip(key).enumerate() {
+            *other = known ^ flip(word);
         }
-        let mut keys = KeyVec::new(schema);
-        keys.push(&other).expect("made of the schema's bits");
-        if oracle.improve(keys.key(0), best) == outcome {
+        if oracle.improve(&other, best) == outcome {
             Ok(())
         } else {
-            Err(mask_finding(oracle, key, best, mask, other))
+            let header = unpack(schema, &other);
+            Err(mask_finding(oracle, key, best, mask, header))
         }
     };
-    for bit in free.iter().take(SINGLE_FLIPS) {
-        check(&mut std::iter::once(bit))?;
+    let mut bits: Vec<usize> = (0..64 * free.len())
+        .filter(|bit| free[bit / 64] >> (bit % 64) & 1 != 0)
+        .collect();
+    for _ in 0..SINGLE_FLIPS.min(bits.len()) {
+        let bit = bits.swap_remove(dice.below(bits.len()));
+        check(&mut |word| u64::from(word == bit / 64) << (bit % 64))?;
     }
     for _ in 0..MULTIPLE_FLIPS {
-        let share = 1 + dice.below(4);
-        let chosen: Vec<_> = free.iter().filter(|_| dice.one_in(share)).collect();
-        check(&mut chosen.into_iter())?;
+        // All free bits, or about a half, a quarter or an eighth of them.
+        let halvings = dice.below(4);
+        check(&mut |word| (0..halvings).fold(free[word], |bits, _| bits & dice.word()))?;
     }
     Ok(())
 }
