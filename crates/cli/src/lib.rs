@@ -7,6 +7,7 @@ mod chart;
 mod command_line;
 mod commands;
 mod embedded;
+mod engine_choice;
 mod estimates;
 mod failure;
 mod input;

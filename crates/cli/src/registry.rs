@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 use classyard::engine::{ENGINES, Engine};
 use classyard::{EngineSpec, SpecError};
 
+/// The engine that commands take when none is named.
+pub(crate) const DEFAULT: &str = "forest";
+
 /// Argument parsers are plain functions, so there is one list for the process.
 static REGISTRY: OnceLock<&'static [Engine]> = OnceLock::new();
 

@@ -9,10 +9,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::output::style::{BOLD, DIM, paint};
 use crate::output::{OutputArgs, Report, csv};
-use crate::registry;
-
-/// The engine that commands take when none is named.
-pub(crate) const DEFAULT: &str = "forest";
+use crate::registry::{self, DEFAULT};
 
 /// List the engines, what each is good for and the options it takes
 #[derive(Debug, clap::Args)]

@@ -132,3 +132,48 @@ fn loads_are_checked() {
             .complains("invalid value");
     }
 }
+
+/// `auto` takes the engine that `advise` ranks first, over both parts together,
+/// and the next where that meets a limit.
+#[test]
+fn auto_takes_what_is_advised() {
+    let note = "note: auto takes ";
+    let chosen = |arguments: &str| {
+        let run = run(&format!("classify --engine auto {arguments} --format json")).exits(0);
+        let report = run.json();
+        let spec = report["engine"]["spec"].as_str().unwrap();
+        let name = spec.split(':').next().unwrap().to_owned();
+        run.complains(&format!("{note}{name}"));
+        (name, report)
+    };
+    let (free, report) = chosen("");
+    let plain = run("classify --format json").exits(0).json();
+    assert_eq!(report["rules"], plain["rules"], "the same winners");
+    assert_eq!(report["engine"]["asked_for"], true);
+    // The sum over both parts decides.
+    let advice = run("advise --format json").exits(0).json();
+    let parts = advice["parts"].as_array().unwrap();
+    let ns = |engine: &str| {
+        let of_part = |part: &Value| {
+            let candidates = part["candidates"].as_array().unwrap();
+            let row = candidates.iter().find(|row| row["engine"] == engine);
+            row.unwrap()["ns"].as_f64().unwrap()
+        };
+        parts.iter().map(of_part).sum::<f64>()
+    };
+    let best = ns(&free);
+    for row in parts[0]["candidates"].as_array().unwrap() {
+        let engine = row["engine"].as_str().unwrap();
+        assert!(best <= ns(engine), "{free} was taken, {engine} is better");
+    }
+    let limit = report["engine"]["parts"][0]["bytes"].as_u64().unwrap() - 1;
+    let (limited, report) = chosen(&format!("--limit-engine-bytes {limit}"));
+    assert_ne!(limited, free);
+    for part in report["engine"]["parts"].as_array().unwrap() {
+        assert!(part["bytes"].as_u64().unwrap() <= limit, "{part}");
+    }
+    run("classify --engine auto --limit-engine-bytes 1K")
+        .exits(2)
+        .complains("no engine can be built within the limits");
+    run("explain -e auto").exits(0).complains(note);
+}

@@ -10,15 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-use classyard::{EngineSpec, Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch};
+use classyard::{Policy, PolicyClassifier, PolicyTrace, Progress as _, Scratch};
 use classyard_workload::capture;
 
+use crate::engine_choice::EngineChoice;
 use crate::failure::Failure;
 use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::{LoadedRules, RulesArgs};
-use crate::input::{engine, is_dash, span};
+use crate::input::{is_dash, span};
 use crate::output::{Format, OutputArgs, raw_stdout, stdout};
 use crate::reporter::Reporter;
 
@@ -59,9 +60,10 @@ pub(crate) struct Args {
     reading: RulesArgs,
 
     /// The engine to look up with: NAME or NAME:OPTION=VALUE:... (see
-    /// `classyard engines`)
-    #[arg(short, long, value_name = "SPEC", value_parser = engine)]
-    engine: Option<EngineSpec>,
+    /// `classyard engines`), or auto for the fastest by prediction (see `classyard
+    /// advise`)
+    #[arg(short, long, value_name = "SPEC", value_parser = EngineChoice::parse)]
+    engine: Option<EngineChoice>,
 
     #[command(flatten)]
     limits: BuildLimits,
@@ -153,16 +155,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let input = Input::open(args, &rules.policy, reporter)?;
     let open_seconds = began.elapsed().as_secs_f64();
 
-    let spec = match &args.engine {
-        Some(spec) => spec.clone(),
-        None => EngineSpec::parse(super::engines::DEFAULT)?,
-    };
     let began = Instant::now();
-    let mut progress = reporter.progress();
-    let classifier = args.limits.build(&mut progress, |limits, progress| {
-        rules.policy.build(&spec, limits, progress)
-    })?;
-    drop(progress);
+    let (spec, classifier) = EngineChoice::build(
+        args.engine.as_ref(),
+        rules.policy.parts(),
+        &args.limits,
+        reporter,
+        |spec, limits, progress| rules.policy.build(spec, limits, progress),
+    )?;
     let build_seconds = began.elapsed().as_secs_f64();
 
     let began = Instant::now();

@@ -4,17 +4,16 @@ use std::cmp::Reverse;
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{
-    EngineSpec, FieldMatch, KeyVec, Limits, Policy, Progress, RuleRef, RuleSet, Scratch, Winner,
-};
+use classyard::{FieldMatch, KeyVec, Policy, RuleRef, RuleSet, Scratch, Winner};
 
 use crate::embedded;
+use crate::engine_choice::EngineChoice;
 use crate::failure::Failure;
 use crate::input::build_limits::BuildLimits;
 use crate::input::files::{RulesFile, only_one_from_stdin};
+use crate::input::header_text;
 use crate::input::headers::HeadersArgs;
 use crate::input::rules::RulesArgs;
-use crate::input::{engine, header_text};
 use crate::output::OutputArgs;
 use crate::output::style::counted;
 use crate::reporter::Reporter;
@@ -77,9 +76,9 @@ pub(crate) struct Args {
     reading: RulesArgs,
 
     /// The engine to look up with: NAME or NAME:OPTION=VALUE:... (see
-    /// `classyard engines`)
-    #[arg(short, long, value_name = "SPEC", value_parser = engine)]
-    engine: Option<EngineSpec>,
+    /// `classyard engines`), or auto for the fastest by prediction
+    #[arg(short, long, value_name = "SPEC", value_parser = EngineChoice::parse)]
+    engine: Option<EngineChoice>,
 
     #[command(flatten)]
     limits: BuildLimits,
@@ -112,14 +111,13 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         .map_err(|error| Failure::usage(error.to_string()))?;
     let key = keys.key(0);
 
-    let spec = match &args.engine {
-        Some(spec) => spec.clone(),
-        None => EngineSpec::parse(super::engines::DEFAULT)?,
-    };
-    let mut progress = reporter.progress();
-    let build = |limits: &Limits, progress: &mut dyn Progress| spec.build(part, limits, progress);
-    let classifier = args.limits.build(&mut progress, build)?;
-    drop(progress);
+    let (spec, classifier) = EngineChoice::build(
+        args.engine.as_ref(),
+        std::slice::from_ref(part),
+        &args.limits,
+        reporter,
+        |spec, limits, progress| spec.build(part, limits, progress),
+    )?;
     let mut mask = vec![0; part.schema().key_words()];
     let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
     let lookup = classifier.trace(key);

@@ -10,12 +10,12 @@ use classyard_workload::traffic::{
 
 use super::to_file;
 use crate::commands::convert;
-use crate::commands::engines::DEFAULT;
 use crate::failure::Failure;
 use crate::input::files::RulesFile;
 use crate::input::rules::RulesArgs;
 use crate::input::{count, engine};
 use crate::output::style::counted;
+use crate::registry::DEFAULT;
 use crate::reporter::Reporter;
 
 /// Generate headers for a set of rules

@@ -1,0 +1,114 @@
+//! The engine of a command that looks up: one that is named, or `auto`.
+
+use classyard::auto::{Auto, Ranking};
+use classyard::{BuildError, EngineSpec, Limits, Progress, RuleSet, Shape};
+
+use crate::failure::Failure;
+use crate::input::build_limits::{BuildLimits, Refused};
+use crate::input::engine;
+use crate::machine::MachineArgs;
+use crate::registry;
+use crate::reporter::Reporter;
+
+/// The word for the engine that is predicted to be the fastest.
+const AUTO: &str = "auto";
+
+/// What `--engine` says.
+#[derive(Clone, Debug)]
+pub(crate) enum EngineChoice {
+    /// An engine by its name.
+    Named(EngineSpec),
+    /// The fastest one, by prediction.
+    Auto,
+}
+
+impl EngineChoice {
+    /// Reads a specification or `auto`, for the argument parser.
+    pub(crate) fn parse(text: &str) -> Result<EngineChoice, String> {
+        match text {
+            AUTO => Ok(EngineChoice::Auto),
+            text => engine(text).map(EngineChoice::Named),
+        }
+    }
+
+    /// Builds the engine that was asked for, or the default one, over rule sets
+    /// that share it. Of `auto`, says which engine was taken.
+    ///
+    /// # Errors
+    /// What the limits or the engine refuse; of `auto` only if no engine can be
+    /// built.
+    pub(crate) fn build<T>(
+        choice: Option<&EngineChoice>,
+        parts: &[RuleSet],
+        limits: &BuildLimits,
+        reporter: Reporter,
+        build: impl Fn(&EngineSpec, &Limits, &mut dyn Progress) -> Result<T, BuildError>,
+    ) -> Result<(EngineSpec, T), Failure> {
+        let mut progress = reporter.progress();
+        let mut build = |spec: &EngineSpec| {
+            limits.build(&mut progress, |limits, progress| {
+                build(spec, limits, progress)
+            })
+        };
+        let spec = match choice {
+            Some(EngineChoice::Named(spec)) => spec.clone(),
+            Some(EngineChoice::Auto) => {
+                let auto = Auto::default()
+                    .with_registry(registry::engines())
+                    .with_limits(limits.limits())
+                    .with_machine(MachineArgs::default().load(reporter)?.machine);
+                let parts = parts.iter().map(|part| auto.rank(&Shape::of(part)));
+                return first_built(parts.collect(), reporter, build);
+            }
+            None => registry::parse(registry::DEFAULT)?,
+        };
+        let built = build(&spec)?;
+        Ok((spec, built))
+    }
+}
+
+/// Builds the engine that takes the least time for a lookup in each part, or else
+/// the next one.
+fn first_built<T>(
+    rankings: Vec<Ranking>,
+    reporter: Reporter,
+    mut build: impl FnMut(&EngineSpec) -> Result<T, Refused>,
+) -> Result<(EngineSpec, T), Failure> {
+    let mut refused = None;
+    for (ns, spec) in ranked(&rankings) {
+        match build(&spec) {
+            Ok(built) => {
+                reporter.note(&format!(
+                    "auto takes {spec}, predicted to take {ns:.0} ns for a lookup"
+                ));
+                return Ok((spec, built));
+            }
+            Err(Refused::Build(stopped @ BuildError::Stopped { .. })) => return Err(stopped.into()),
+            Err(reason) => {
+                reporter.note(&format!("auto passes {spec} over: {reason}"));
+                refused = Some(reason);
+            }
+        }
+    }
+    let excluded = rankings.into_iter().flat_map(|ranking| ranking.excluded);
+    let reason = refused.or_else(|| excluded.map(|one| Refused::Build(one.reason)).next());
+    let failure = reason.map_or_else(|| Failure::usage("there is no engine"), Failure::from);
+    Err(failure.with_help("no engine can be built within the limits: raise them"))
+}
+
+/// The engines that serve all parts, with the nanoseconds of a lookup in each part
+/// together, the least first.
+fn ranked(rankings: &[Ranking]) -> Vec<(f64, EngineSpec)> {
+    let Some((first, others)) = rankings.split_first() else {
+        return Vec::new();
+    };
+    let everywhere = first.candidates.iter().filter_map(|candidate| {
+        let spec = &candidate.spec;
+        let others = others.iter().map(|other| Some(other.candidate(spec)?.ns));
+        let others: Option<f64> = others.sum();
+        Some((candidate.ns + others?, spec.clone()))
+    });
+    let mut all: Vec<_> = everywhere.collect();
+    all.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    all
+}
