@@ -223,35 +223,6 @@ impl RankedRules {
         self.would_match(place, key) && !self.is_hidden(place)
     }
 
-    /// The same without a branch that depends on the outcome: for rules of which
-    /// nobody can say whether they match.
-    #[inline(always)]
-    pub(super) fn matches_straight<const W: usize>(&self, place: usize, key: &[u64; W]) -> bool {
-        let words = self.shared.schema.rule_words();
-        let words = &self.shared.words[place * words..][..words];
-        let (value, rest) = words.split_first_chunk::<W>().expect("a value");
-        let (mask, high) = rest.split_first_chunk::<W>().expect("a mask");
-        let mut differing = 0;
-        for word in 0..W {
-            differing |= (key[word] ^ value[word]) & mask[word];
-        }
-        let mut inside = true;
-        for range in self.shared.schema.range_fields() {
-            inside &= range.contains(key, value, high);
-        }
-        (differing | bit(&self.hidden, place) == 0) & inside
-    }
-
-    /// Prefetches all of the rule at a place.
-    #[inline(always)]
-    pub(super) fn prefetch_all(&self, place: usize) {
-        let words = self.shared.schema.rule_words();
-        let rule = self.shared.words.get(place * words..).unwrap_or(&[]);
-        for word in rule.iter().take(words).step_by(8) {
-            prefetch(word);
-        }
-    }
-
     /// Prefetches the rule at a place.
     #[inline(always)]
     pub(super) fn prefetch(&self, place: usize) {

@@ -19,10 +19,6 @@ use crate::seed::MapState;
 use crate::simd::Aligned;
 use crate::simd::bits::{Block, WORDS};
 
-/// Entries behind the last list, so that a lookup may read that many behind the
-/// first entry of any list.
-pub(super) const LIST_PAD: usize = 2;
-
 /// The bit of a member of a field that is in a list.
 const LISTED: u32 = u32::MAX;
 
@@ -37,7 +33,7 @@ pub(super) struct Store {
     /// The first vector has all rules.
     pub(super) rows: Vec<Block>,
     /// Rules by ascending place, and [`Entry::END`] behind each list. The first
-    /// list is empty, and [`LIST_PAD`] more ends are behind the last one.
+    /// list is empty.
     pub(super) lists: Vec<Entry>,
 }
 
@@ -51,12 +47,12 @@ impl Store {
         let (summary, row_blocks) = sizes(wide, with_summary);
         monitor
             .memory()
-            .keep(bytes_of::<Block>(row_blocks) + bytes_of::<Entry>(1 + LIST_PAD))?;
+            .keep(bytes_of::<Block>(row_blocks) + bytes_of::<Entry>(1))?;
         let mut store = Store {
             row_blocks,
             summary,
             rows: Vec::with_capacity(row_blocks),
-            lists: Vec::with_capacity(1 + LIST_PAD),
+            lists: Vec::with_capacity(1),
         };
         store.rows.resize(row_blocks, Aligned([0; WORDS]));
         for bit in 0..wide {
@@ -113,12 +109,8 @@ impl Store {
         Ok(at)
     }
 
-    /// Adds the last ends, and gives spare room back.
+    /// Gives spare room back.
     pub(super) fn finish(&mut self, monitor: &mut Monitor<'_>) -> Result<(), BuildError> {
-        for _ in 0..LIST_PAD {
-            monitor.memory().room_to_keep(&mut self.lists)?;
-            self.lists.push(Entry::END);
-        }
         let (old, new) = (self.bytes(), [self.rows.len(), self.lists.len()]);
         let new = bytes_of::<Block>(new[0]) + bytes_of::<Entry>(new[1]);
         if old > new {

@@ -3,7 +3,6 @@
 
 use super::Decomposition;
 use super::field::Class;
-use super::fill::LIST_PAD;
 use super::screen::Entry;
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::bit_vector::{BLOCK_RULES, first_bits, places};
@@ -17,33 +16,13 @@ use crate::unwildcard;
 /// Keys of a batch that are looked up in step with each other.
 const CHUNK: usize = 4 * GROUP;
 
-/// Candidates that are found before they are compared.
-const CANDIDATES: usize = 1024;
-
 /// What the searches of a chunk found.
 #[derive(Default)]
 pub(super) struct Buffers {
-    /// Field by field, for each key.
+    /// Key by key, for each field with lists.
     lists: Vec<u32>,
-    /// Key by key, for each field.
+    /// Key by key, for each field with vectors.
     rows: Vec<usize>,
-    candidates: Vec<Candidate>,
-}
-
-/// A rule that may match a key of a chunk.
-#[derive(Clone, Copy, Default)]
-struct Candidate {
-    key: u32,
-    place: u32,
-}
-
-impl Candidate {
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)] // places have 32 bits
-    fn new(key: u32, entry: Entry) -> Candidate {
-        let place = entry.place() as u32;
-        Candidate { key, place }
-    }
 }
 
 impl Decomposition {
@@ -203,7 +182,6 @@ impl Decomposition {
         buffers.lists.resize(CHUNK * listing, 0);
         buffers.rows.clear();
         buffers.rows.resize(CHUNK * joining, 0);
-        buffers.candidates.resize(CANDIDATES, Candidate::default());
         let (groups, rest) = keys.as_chunks::<GROUP>();
         let (of_groups, of_rest) = winners.split_at_mut(groups.len() * GROUP);
         let winners = of_groups.chunks_mut(CHUNK);
@@ -215,10 +193,8 @@ impl Decomposition {
         }
     }
 
-    /// Looks some groups up, at most [`CHUNK`] keys: searches the fields of all,
-    /// compares the candidates of the vectors, and then those of the lists that
-    /// are better. The candidates of all keys stand one behind the other, so that
-    /// comparing them has no branch whose way is hard to predict.
+    /// Looks some groups up, at most [`CHUNK`] keys: searches each field for all of
+    /// them and fetches what was found, and then finishes one key after the other.
     fn look_up_chunk<const W: usize>(
         &self,
         groups: &[[[u64; W]; GROUP]],
@@ -226,36 +202,27 @@ impl Decomposition {
         buffers: &mut Buffers,
     ) {
         self.search_chunk(groups, buffers);
-        let keys = groups.as_flattened();
-        let mut bounds = [0; CHUNK];
-        for (bound, winner) in bounds.iter_mut().zip(&*winners) {
-            *bound = self.rules.better_than(*winner);
-        }
-        let better = bounds;
-        self.join_chunk(keys, &mut bounds, buffers);
-        self.list_chunk(keys, &mut bounds, buffers);
-        for ((winner, place), better) in winners.iter_mut().zip(bounds).zip(better) {
-            if place < better {
-                *winner = self.rules.winner(place);
-            }
+        let (listing, joining) = (self.shared.listing, self.shared.joining.max(1));
+        let lists = (0..).map(|key| &buffers.lists[key * listing..][..listing]);
+        let rows = buffers.rows.chunks_exact(joining);
+        let found = lists.zip(rows);
+        for ((key, winner), (lists, rows)) in groups.as_flattened().iter().zip(winners).zip(found) {
+            *winner = self.finish(key, lists, rows, *winner);
         }
     }
 
     /// Searches all fields.
     fn search_chunk<const W: usize>(&self, groups: &[[[u64; W]; GROUP]], buffers: &mut Buffers) {
         let shared = &*self.shared;
-        let joining = shared.joining.max(1);
+        let (listing, joining) = (shared.listing, shared.joining.max(1));
         let mut classes = [Class { row: 0, list: 0 }; GROUP];
-        let mut lists = buffers.lists.chunks_exact_mut(CHUNK);
-        let mut row = 0;
+        let (mut list, mut row) = (0, 0);
         for field in &shared.fields {
-            let of_field = if field.has_lists { lists.next() } else { None };
-            let of_field = of_field.unwrap_or(&mut []);
-            let mut of_field = of_field.as_chunks_mut::<GROUP>().0.iter_mut();
             for (number, keys) in groups.iter().enumerate() {
                 field.classes_of(keys, &mut classes);
-                if let Some(lists) = of_field.next() {
-                    for (list, class) in lists.iter_mut().zip(&classes) {
+                if field.has_lists {
+                    let lists = &mut buffers.lists[number * GROUP * listing + list..];
+                    for (list, class) in lists.iter_mut().step_by(listing).zip(&classes) {
                         *list = class.list;
                         prefetch(&shared.store.lists[class.list as usize]);
                     }
@@ -268,112 +235,9 @@ impl Decomposition {
                     }
                 }
             }
+            list += usize::from(field.has_lists);
             row += usize::from(field.has_rows);
         }
-    }
-
-    /// Compares keys with candidates; those that match become their bounds.
-    fn compare<const W: usize>(
-        &self,
-        keys: &[[u64; W]],
-        candidates: &[Candidate],
-        bounds: &mut [usize; CHUNK],
-    ) {
-        for candidate in candidates {
-            self.rules.prefetch_all(candidate.place as usize);
-        }
-        for candidate in candidates {
-            let (key, place) = (candidate.key as usize, candidate.place as usize);
-            let matches = self.rules.matches_straight(place, &keys[key]);
-            let bound = &mut bounds[key];
-            *bound = if matches { place.min(*bound) } else { *bound };
-        }
-    }
-
-    /// Joins the vectors, block by block for all keys that have no winner yet.
-    fn join_chunk<const W: usize>(
-        &self,
-        keys: &[[u64; W]],
-        bounds: &mut [usize; CHUNK],
-        buffers: &mut Buffers,
-    ) {
-        let joining = self.shared.joining.max(1);
-        let mut from = [0; CHUNK];
-        let mut active: [usize; CHUNK] = std::array::from_fn(|key| key);
-        let mut left = keys.len();
-        while left > 0 {
-            let (mut still, mut count) = (0, 0);
-            for at in 0..left {
-                let key = active[at];
-                if self.is_behind(from[key], bounds[key]) {
-                    continue;
-                }
-                let rows = &buffers.rows[key * joining..][..joining];
-                let Some((block, bits)) = self.next_joined(rows, from[key]) else {
-                    continue;
-                };
-                from[key] = block + 1;
-                active[still] = key;
-                still += 1;
-                let number = u32::try_from(key).expect("less than a chunk");
-                for bit in places(&bits, block) {
-                    let entry = self.shared.wide[bit];
-                    if entry.place() >= bounds[key] {
-                        break;
-                    }
-                    buffers.candidates[count] = Candidate::new(number, entry);
-                    count += usize::from(self.shared.screens.passes(entry, &keys[key]));
-                    if count == CANDIDATES {
-                        self.compare(keys, &buffers.candidates, bounds);
-                        count = 0;
-                    }
-                }
-            }
-            self.compare(keys, &buffers.candidates[..count], bounds);
-            left = still;
-        }
-    }
-
-    /// Compares the rules of all lists that are below the bounds.
-    fn list_chunk<const W: usize>(
-        &self,
-        keys: &[[u64; W]],
-        bounds: &mut [usize; CHUNK],
-        buffers: &mut Buffers,
-    ) {
-        let all = &self.shared.store.lists;
-        let candidates = &mut buffers.candidates;
-        let mut count = 0;
-        for lists in buffers.lists.chunks_exact(CHUNK) {
-            for (key, &list) in lists.iter().enumerate().take(keys.len()) {
-                let (list, bound) = (&all[list as usize..], bounds[key]);
-                let number = u32::try_from(key).expect("less than a chunk");
-                let key = &keys[key];
-                let mut show = |count: &mut usize, entry: Entry| {
-                    candidates[*count] = Candidate::new(number, entry);
-                    let passes = self.shared.screens.passes(entry, key);
-                    *count += usize::from((entry.place() < bound) & passes);
-                    if *count == CANDIDATES {
-                        self.compare(keys, candidates, bounds);
-                        *count = 0;
-                    }
-                };
-                // Most lists have at most two rules: these take no branch. Behind
-                // a list of none is a rule of another one, which is compared like
-                // any candidate if it passes.
-                show(&mut count, list[0]);
-                show(&mut count, list[1]);
-                if list[..=LIST_PAD].iter().all(|entry| entry.place() < bound) {
-                    for &entry in &list[LIST_PAD..] {
-                        if entry.place() >= bound {
-                            break;
-                        }
-                        show(&mut count, entry);
-                    }
-                }
-            }
-        }
-        self.compare(keys, &candidates[..count], bounds);
     }
 
     /// Shows the candidates that are not hidden, in the order in which they are

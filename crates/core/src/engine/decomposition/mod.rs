@@ -56,9 +56,9 @@
 //!         it wins; stop
 //! for each list: for its rules that beat the winner so far and pass: compare
 //! ```
-//! Batches take 64 headers through each step: search one field after the other;
-//! join one block and compare the candidates of all, until none has more blocks;
-//! compare the rules of all lists that are still better.
+//! Batches take 64 headers through the searches, one field after the other, and
+//! fetch their rows and lists. What follows is done for one header after the other:
+//! a winner that is found early spares it most of the rest.
 //!
 //! # Cost
 //! n rules, d fields: lookup O(d log n) to search, v / 512 blocks of at most d

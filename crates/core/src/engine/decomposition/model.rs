@@ -121,7 +121,7 @@ impl Decomposition {
         counts
     }
 
-    /// Adds what a lookup of a batch does with a key.
+    /// Adds what a lookup does with a key.
     fn count(&self, key: &[u64], sums: &mut Sums) {
         let (shared, store) = (&*self.shared, &self.shared.store);
         let (mut lists, mut rows) = ([0; MAX_FIELDS], [0; MAX_FIELDS]);
@@ -153,13 +153,14 @@ impl Decomposition {
                 store.row_blocks
             };
         }
-        let mut best = bound;
         for &list in &lists[..listing] {
             let entries = &store.lists[list as usize..];
-            let better = entries.iter().take_while(|entry| entry.place() < bound);
             sums.lists += usize::from(entries[0] != Entry::END);
-            for &entry in better {
-                best = best.min(self.try_entry(key, entry, sums));
+            for &entry in entries {
+                if entry.place() >= bound {
+                    break;
+                }
+                bound = bound.min(self.try_entry(key, entry, sums));
             }
         }
     }
@@ -228,15 +229,15 @@ impl Counts {
             + self.compared * (COMPARE + COMPARE_WORD * self.key_words)
     }
 
-    /// The work of a header of a batch: all that is read was prefetched, or is read
-    /// along with the same of other headers.
+    /// The work of a header of a batch: what searches find was prefetched.
     pub(super) fn batch(&self) -> Work {
         Work::of(self.instructions())
             .reading_ahead(self.search_lines(), self.search_bytes)
             .reading_ahead(self.lists, self.list_bytes)
             .reading_ahead(self.blocks, self.row_bytes)
-            .reading_ahead(self.compared * self.rule_lines, self.rule_bytes)
-            .mispredicting(MISSED_OF_BATCH)
+            .reading_ahead(self.compared * (self.rule_lines - 1.0), self.rule_bytes)
+            .reading(self.compared, self.rule_bytes)
+            .mispredicting(MISSED + self.lists + self.compared)
     }
 
     /// The work of a header that is looked up alone. Fields are searched beside
@@ -250,14 +251,13 @@ impl Counts {
             .reading_ahead(self.blocks, self.row_bytes)
             .reading_ahead(self.compared * (self.rule_lines - 1.0), self.rule_bytes)
             .reading(self.compared, self.rule_bytes)
-            .mispredicting(MISSED_OF_SINGLE + self.lists + self.compared)
+            .mispredicting(MISSED + self.lists + self.compared)
     }
 }
 
-/// Branches that are not foreseen: whether there is another block, and where lists
-/// end.
-const MISSED_OF_BATCH: f64 = 0.5;
-const MISSED_OF_SINGLE: f64 = 2.0;
+/// Branches that are not foreseen, besides where lists end and whether a rule
+/// matches: whether there is another block.
+const MISSED: f64 = 2.0;
 
 /// What some lookups do together.
 #[derive(Default)]

@@ -217,8 +217,8 @@ fn rules_that_share_a_value_with_few_are_in_its_list() {
     let built = build("", &rules);
     assert_eq!(count(built.as_ref(), "fields with lists"), 1);
     assert_eq!(count(built.as_ref(), "rules in vectors"), 200);
-    // The empty list, two places and an end for each value, and the last ends.
-    let places = 1 + 3 * 300 + fill::LIST_PAD;
+    // The empty list, and two places and an end for each value.
+    let places = 1 + 3 * 300;
     assert_eq!(count(built.as_ref(), "places in lists"), places);
     let without = build(":share=1", &rules);
     assert_eq!(count(without.as_ref(), "rules in vectors"), 800);
@@ -510,7 +510,8 @@ fn few_candidates_are_compared() {
     let mut rules = RuleSet::new(&schema);
     let any = FieldMatch::Any;
     for number in 0..2000_u128 {
-        // Six rules share a source, and twenty a port.
+        // Six rules share a source, and twenty a port. The one that matches ends the
+        // search: it is the first to the sixth, 3.5 in the mean.
         let source = FieldMatch::Exact(number / 6);
         let port = FieldMatch::Exact(number % 100);
         add(&mut rules, 1, &[source, any, any, port, any]);
@@ -518,7 +519,7 @@ fn few_candidates_are_compared() {
     let built = tuned("", &rules, Tuning::default());
     assert_eq!(built.shared.listing, 1);
     let counts = built.counts();
-    assert!(counts.entries > 5.0 && counts.entries < 7.0, "{counts:?}");
+    assert!(counts.entries > 3.0 && counts.entries < 4.0, "{counts:?}");
     assert!(counts.compared > 0.9 && counts.compared < 1.1, "{counts:?}");
     let metrics = <Decomposition as Algorithm<2>>::metrics(&built);
     let found = metrics
