@@ -142,7 +142,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         method: format!(
             "The paper's P packets are processed by P threads on sixteen cores. Here P is the number of \
              headers that are looked up together, interleaved on one core, times the threads. \
-             {GROUP} headers go through each step of a lookup together, at most {CHUNK} at a time; fewer \
+             {GROUP} headers are searched for together, field by field, at most {CHUNK} at a time; fewer \
              are looked up one by one. Threads share the structure, and nothing else. Times are \
              CPU times. The model is that of Fig. 2, with one more constant, {chunk_ns:.0} ns for \
              each chunk."
