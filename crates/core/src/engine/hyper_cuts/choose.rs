@@ -92,10 +92,8 @@ pub(super) struct Chooser {
     /// that it is in, where the field is cut into as many as it may be.
     parts: Vec<[u16; 2]>,
     /// For each child how many rules it has, and how many if a rule in several
-    /// counts as a part of one in each. All are 0 between two cuts.
+    /// counts as a part of one in each.
     children: Vec<(u32, f32)>,
-    /// The children that have rules.
-    filled: Vec<u32>,
     spans: Vec<u64>,
     steps: Vec<More>,
 }
@@ -105,7 +103,6 @@ impl Chooser {
         bytes_of::<Candidate>(self.candidates.capacity())
             + bytes_of::<[u16; 2]>(self.parts.capacity())
             + bytes_of::<(u32, f32)>(self.children.capacity())
-            + bytes_of::<u32>(self.filled.capacity())
             + bytes_of::<u64>(self.spans.capacity())
             + bytes_of::<More>(self.steps.capacity())
     }
@@ -274,12 +271,10 @@ impl Chooser {
         monitor: &mut Monitor<'_>,
     ) -> Result<Option<Outcome>, BuildError> {
         let most = sample * MOST_COPIES + MOST_COPIES;
-        let children = 1_usize << bits;
-        if let Some(more) = children.checked_sub(self.children.len()) {
-            room_for(monitor.memory(), &mut self.children, more)?;
-            self.children.resize(children, (0, 0.0));
-        }
-        room_for(monitor.memory(), &mut self.filled, most.min(children))?;
+        let children = 1 << bits;
+        self.children.clear();
+        room_for(monitor.memory(), &mut self.children, children)?;
+        self.children.resize(children, (0, 0.0));
         // Of each field that is cut, its number among the candidates, and by how
         // much the parts that rules are in are finer than those of this cut.
         let mut fields = [(0, 0); MOST_FIELDS];
@@ -291,7 +286,7 @@ impl Chooser {
                 used += 1;
             }
         }
-        let (mut copies, mut rules) = (0, 0.0);
+        let mut copies = 0;
         for parts in self.parts.chunks_exact(self.candidates.len()) {
             // For each field the parts that the rule is in.
             let mut ranges = [[0, 0]; MOST_FIELDS];
@@ -302,31 +297,22 @@ impl Chooser {
             }
             copies += of_rule;
             if copies > most {
-                break;
+                monitor.work(1 + copies / STEP_COPIES)?;
+                return Ok(None);
             }
             #[allow(clippy::cast_precision_loss)] // a share
             let share = 1.0 / of_rule as f32;
             for_each_child(&ranges, &widths, |child| {
-                let (count, shares) = &mut self.children[child];
-                if *count == 0 {
-                    self.filled
-                        .push(u32::try_from(child).expect("few children"));
-                }
-                // By how much the product of the two grows.
-                rules += f64::from(*count) * f64::from(share) + f64::from(*shares + share);
-                *count += 1;
+                let (rules, shares) = &mut self.children[child];
+                *rules += 1;
                 *shares += share;
             });
         }
-        for child in self.filled.drain(..) {
-            self.children[child as usize] = (0, 0.0);
-        }
-        monitor.work(1 + copies / STEP_COPIES)?;
-        if copies > most {
-            return Ok(None);
-        }
+        monitor.work(1 + (copies + children) / STEP_COPIES)?;
+        let rules = self.children.iter();
+        let rules = rules.map(|&(rules, shares)| f64::from(rules) * f64::from(shares));
         #[allow(clippy::cast_precision_loss)] // a mean
-        let rules = rules / sample as f64;
+        let rules = rules.sum::<f64>() / sample as f64;
         Ok(Some(Outcome { copies, rules }))
     }
 }
