@@ -266,7 +266,7 @@ impl Progress for StopAt {
 #[test]
 fn builds_report_often_and_can_be_stopped_at_each_report() {
     for schema in schemas() {
-        let (many, few) = (rules(&schema, 6000), rules(&schema, 2000));
+        let (many, few) = (rules(&schema, 6000), rules(&schema, 4200));
         for spec in specs() {
             let rules = if is_slow(&spec) { &few } else { &many };
             let what = format!("{spec} of {}", schema.name());
