@@ -13,7 +13,7 @@ use crate::simd::bits::{WORDS, common, first_common};
 use crate::simd::prefetch;
 use crate::unwildcard;
 
-/// Keys of a batch that are looked up in step with each other.
+/// Keys of a batch that are searched for together.
 const CHUNK: usize = 4 * GROUP;
 
 /// What the searches of a chunk found.
