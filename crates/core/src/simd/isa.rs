@@ -49,6 +49,15 @@ pub(crate) fn first_bits(there: usize) -> u8 {
     std::arch::x86_64::_bzhi_u32(0xff, there.min(8) as u32) as u8
 }
 
+/// The lowest bits of a mask: as many as there are, at most 32.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+#[target_feature(enable = "bmi2")]
+#[allow(clippy::cast_possible_truncation)] // at most 32
+pub(crate) fn first_of_32(there: usize) -> u32 {
+    std::arch::x86_64::_bzhi_u32(u32::MAX, there.min(32) as u32)
+}
+
 /// The lowest bits of a mask: as many as there are, which must be at most four.
 #[cfg(target_arch = "x86_64")]
 #[inline]

@@ -20,7 +20,7 @@ pub(crate) mod pages;
 
 pub(crate) use isa::Isa;
 #[cfg(target_arch = "x86_64")]
-pub(crate) use isa::{Avx2, Avx512, first_bits, first_four};
+pub(crate) use isa::{Avx2, Avx512, first_bits, first_four, first_of_32};
 
 /// Words that begin with a cache line, so that whole vectors of them lie within
 /// one.

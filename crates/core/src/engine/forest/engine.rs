@@ -1,8 +1,10 @@
 //! A forest as an engine: the adapter's calls, passed on.
 
 use super::index::Forest;
+use super::kernels::fingerprint::Fingerprint;
 use super::learn::Learner;
 use super::lookup::{Buffers, LookupConfig};
+use super::rows::RowShape;
 use super::settings::{Feature, NAME, Settings, wants_fingerprints};
 use super::slot::MAX_RUN;
 use crate::classifier::{LookupTrace, Metric, Progress};
@@ -11,7 +13,6 @@ use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates};
 use crate::error::BuildError;
 use crate::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
-use crate::ruleset::RuleSet;
 use crate::simd::Isa;
 
 /// The engine at every key width.
@@ -21,8 +22,8 @@ impl DynamicFamily for AnyWidth {
     type At<const W: usize> = Forest<W>;
 }
 
-/// What the options say, for rules like these.
-fn settings(options: &EngineOptions, rules: &RuleSet) -> (Settings, LookupConfig) {
+/// What the options say.
+fn settings(options: &EngineOptions) -> (Settings, LookupConfig) {
     let without = Feature::named(options.choice("without"));
     let settings = Settings {
         target: options.whole("bucket"),
@@ -33,7 +34,6 @@ fn settings(options: &EngineOptions, rules: &RuleSet) -> (Settings, LookupConfig
         },
         seed: options.seed("seed").number(),
         without,
-        fingerprints: wants_fingerprints(options.choice("fingerprints"), rules),
     };
     let isa = Isa::named(options.choice("isa")).expect("the specification was checked");
     let instead = |feature| {
@@ -56,10 +56,15 @@ impl<const W: usize> Algorithm<W> for Forest<W> {
 
     fn build(request: &mut BuildRequest<'_>) -> Result<Self, BuildError> {
         let rules = request.rules;
-        let (settings, lookup) = settings(request.spec.options(), rules);
+        let options = request.spec.options();
+        let (settings, lookup) = settings(options);
         let learner = Learner::<W>::bytes(rules.schema(), settings.has(Feature::AnyBits));
         request.memory.take(learner)?;
-        let mut forest = Forest::new(rules.schema(), settings, lookup);
+        let fingerprints = wants_fingerprints(options.choice("fingerprints"), rules);
+        let fingerprint =
+            fingerprints.then(|| Fingerprint::new(rules.schema(), rules.iter(), settings.seed));
+        let shape = RowShape::new(rules.schema(), fingerprint);
+        let mut forest = Forest::new(shape, settings, lookup);
         let bytes = rules.len().saturating_mul(forest.rule_bytes());
         request.limits.check_bytes(bytes)?;
         forest.fill(rules.iter(), &mut request.monitor())?;

@@ -7,7 +7,7 @@ use super::grow::{self, Growth};
 use super::learn::{Budget, Learner};
 use super::lookup::{Buffers, Lookup, LookupConfig};
 use super::maintain::{self, Adoption, Baseline, Parts, RootPlan, Snapshot};
-use super::rows::Rows;
+use super::rows::{RowShape, Rows};
 use super::settings::{Feature, NAME, Settings};
 use super::structure::Structure;
 use super::update;
@@ -50,16 +50,15 @@ pub(super) struct Forest<const W: usize> {
 
 /// Building.
 impl<const W: usize> Forest<W> {
-    /// Without rules.
-    pub(super) fn new(schema: &Arc<Schema>, settings: Settings, lookup: LookupConfig) -> Forest<W> {
+    /// Without rules, which will be of that shape.
+    pub(super) fn new(shape: RowShape, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);
-        let fingerprints = settings.fingerprints;
         let any_bits = settings.has(Feature::AnyBits);
-        let learner = Learner::new(schema, settings.target, settings.most, any_bits);
+        let learner = Learner::new(shape.schema(), settings.target, settings.most, any_bits);
         Forest {
             settings,
             lookup,
-            structure: Structure::new(schema, settings.seed, huge_pages, fingerprints),
+            structure: Structure::new(shape, settings.seed, huge_pages),
             growth: Growth::new(learner, settings.most),
             baseline: Baseline::default(),
             adoption: Adoption::none(),
@@ -147,7 +146,7 @@ impl<const W: usize> Forest<W> {
         let mut words = Vec::with_capacity(self.len() * self.structure.shape().columns());
         let root = self.structure.root();
         self.structure.append_rows(root, &mut words, monitor)?;
-        let mut fresh = Forest::new(self.schema(), self.settings, self.lookup);
+        let mut fresh = Forest::new(self.structure.shape().clone(), self.settings, self.lookup);
         fresh.structure.limit_words_as(&self.structure);
         fresh.growth.set_budget(budget);
         fresh.fill_rows(&words, self.structure.actions(), monitor)?;

@@ -8,9 +8,9 @@
 //! A row is a run of one rule. [`RowShape`] knows which columns a schema's rules
 //! have; the kernels that compare columns are told by [`RunColumns`].
 //!
-//! Keys of [`WIDE`] words and more have *wide* runs, which begin with three
-//! columns, a [`Fingerprint`] among them, and have the rest of each rule in one
-//! piece:
+//! Keys of [`WIDE`] words and more can have *wide* runs, which begin with three
+//! columns, a [fingerprint](super::kernels::fingerprint) among them, and have the
+//! rest of each rule in one piece:
 //! ```text
 //! row, wide         rank │ print │ care │ value × W │ mask × W │ high × lanes │ odd
 //! run of n rules    rank × n │ print × n │ care × n │ rest of a row │ rest │ …
@@ -18,9 +18,9 @@
 
 use std::sync::Arc;
 
-use super::kernels::compare::RunColumns;
+use super::kernels::compare::{self, RunColumns};
 use super::kernels::fingerprint::Fingerprint;
-use super::kernels::wide::{HEADS, WIDE, WideColumns};
+use super::kernels::wide::{self, HEADS, WIDE, WideColumns};
 use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
@@ -189,10 +189,12 @@ fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
 }
 
 impl RowShape {
-    /// For rules of a schema. The seed decides fingerprints, if they are wanted.
-    pub(super) fn new(schema: &Arc<Schema>, seed: u64, fingerprints: bool) -> RowShape {
+    /// For rules of a schema, in wide runs if there is a fingerprint and keys have
+    /// [`WIDE`] words.
+    pub(super) fn new(schema: &Arc<Schema>, fingerprint: Option<Fingerprint>) -> RowShape {
         let key_words = schema.key_words();
-        let wide = fingerprints && key_words >= WIDE;
+        let fingerprint = fingerprint.filter(|_| key_words >= WIDE);
+        let wide = fingerprint.is_some();
         let ranges = schema.range_fields();
         let odd = ranges.iter().filter(|range| !is_lane(&range.key));
         let widths = odd.clone().map(|range| schema.field(range.field).width());
@@ -253,7 +255,7 @@ impl RowShape {
                 columns,
                 heads: if wide { HEADS } else { columns },
             },
-            fingerprint: wide.then(|| Fingerprint::new(schema, seed)),
+            fingerprint,
             run_columns: RunColumns {
                 lanes: bits(|columns| columns.high.is_some()),
                 bounds: bits(|columns| columns.bounds.is_some()),
@@ -298,6 +300,16 @@ impl RowShape {
             count: self.layout.columns,
         };
         Some((self.fingerprint.as_ref()?, columns))
+    }
+
+    /// Runs of at most this many rules are short.
+    #[inline]
+    pub(super) fn short(&self) -> usize {
+        if self.fingerprint.is_some() {
+            wide::SHORT
+        } else {
+            compare::SHORT
+        }
     }
 
     /// The fingerprint of a key; 0 if runs are not wide.
@@ -556,8 +568,8 @@ impl<'a> Rows<'a> {
 #[cfg(test)]
 mod tests {
     use super::super::kernels::active::OneKey;
-    use super::super::kernels::compare::{self, Hits};
-    use super::super::kernels::wide::{self, Candidate};
+    use super::super::kernels::compare::Hits;
+    use super::super::kernels::wide::Candidate;
     use super::super::slot::{Bucket, Hit, Run, Slot};
     use super::*;
     use crate::key::KeyVec;
@@ -710,7 +722,8 @@ mod tests {
         let (mut ranges_for_masks, mut found_for_masks) = (0, 0);
         for round in 0..3000 {
             let schema = random.schema();
-            let shape = RowShape::new(&schema, round, round % 3 != 0);
+            let print = (round % 3 != 0).then(|| Fingerprint::blind(&schema, round));
+            let shape = RowShape::new(&schema, print);
             for _ in 0..4 {
                 let fields = schema.fields().iter();
                 let fields: Vec<FieldMatch> = fields.map(|field| random.field(field)).collect();

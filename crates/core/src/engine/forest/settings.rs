@@ -16,8 +16,6 @@ pub(super) struct Settings {
     pub(super) seed: u64,
     /// A feature to go without.
     pub(super) without: Option<Feature>,
-    /// Whether runs of wide keys begin with fingerprints.
-    pub(super) fingerprints: bool,
 }
 
 /// The values of the option `fingerprints`.

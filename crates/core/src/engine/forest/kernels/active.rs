@@ -22,6 +22,18 @@ use crate::engine::forest::slot::ConflictMask;
 use crate::rule::Winner;
 use crate::simd::Isa;
 
+/// All positions in a batch.
+#[allow(clippy::cast_possible_truncation)] // below 256
+static POSITIONS: [u8; BATCH] = {
+    let mut positions = [0; BATCH];
+    let mut at = 0;
+    while at < BATCH {
+        positions[at] = at as u8;
+        at += 1;
+    }
+    positions
+};
+
 /// What a table may have for a key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
@@ -49,6 +61,9 @@ pub(crate) struct Workspace {
     conflicts: [ConflictMask; BATCH + 8],
     /// The [fingerprints](super::fingerprint) of keys, if these were taken.
     prints: [u64; BATCH],
+    /// The first words of all keys, [`BATCH`] of them, then the second, and so on, if
+    /// they are wanted in columns. Behind the last key there is anything.
+    columns: Vec<u64>,
 }
 
 impl Default for Workspace {
@@ -57,6 +72,7 @@ impl Default for Workspace {
             active: [0; BATCH + 8],
             conflicts: [ConflictMask::ALL; BATCH + 8],
             prints: [0; BATCH],
+            columns: Vec::new(),
         }
     }
 }
@@ -74,6 +90,8 @@ pub(crate) struct ActiveKeys<'a, const W: usize> {
     workspace: &'a mut Workspace,
     /// How many keys are active.
     len: usize,
+    /// Whether the workspace has the keys' columns.
+    in_columns: bool,
 }
 
 impl<'a, const W: usize> ActiveKeys<'a, W> {
@@ -94,11 +112,12 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
             len: 0,
             winners,
             workspace,
+            in_columns: false,
         }
     }
 
     /// Makes those keys active that a table with that offer may improve, which may
-    /// be none. Says whether any key may be improved by this table or by one whose
+    /// be none; and the others too if they are few and there are columns. Says whether any key may be improved by this table or by one whose
     /// best rule is no better: if not, all later tables can be left out.
     pub(crate) fn activate(&mut self, isa: Isa, offer: &Offer) -> bool {
         let (active, more) = match isa {
@@ -107,6 +126,11 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
             _ => self.activate_scalar(offer),
         };
         self.len = active;
+        if self.in_columns && active * 8 >= self.rows.len() * 7 {
+            // To go through all columns is less work than to pick some keys.
+            self.len = self.rows.len();
+            self.workspace.active[..self.len].copy_from_slice(&POSITIONS[..self.len]);
+        }
         self.workspace.active[self.len..self.len + 8].fill(0);
         more
     }
@@ -140,6 +164,57 @@ impl<'a, const W: usize> ActiveKeys<'a, W> {
     /// The batch's keys, and where their fingerprints go.
     pub(super) fn rows_and_prints(&mut self) -> (&[[u64; W]], &mut [u64]) {
         (self.rows, &mut self.workspace.prints[..self.rows.len()])
+    }
+
+    /// Has the words of all keys in columns too, as far as vectors can make use of
+    /// them.
+    pub(crate) fn make_columns(&mut self, isa: Isa) {
+        match isa {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512(proof) => {
+                let columns = &mut self.workspace.columns;
+                if columns.len() < W * BATCH {
+                    columns.resize(W * BATCH, 0);
+                }
+                x86::make_columns(proof, self.rows, columns);
+                self.in_columns = true;
+            }
+            _ => {}
+        }
+    }
+
+    /// The batch's keys in columns, and where their fingerprints go, with room for
+    /// the last eight.
+    ///
+    /// # Panics
+    /// When there are no columns.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) fn columns_and_prints(&mut self) -> ([&[u64; BATCH]; W], &mut [u64; BATCH]) {
+        assert!(self.in_columns, "columns were made");
+        let Workspace {
+            prints, columns, ..
+        } = &mut *self.workspace;
+        let column = |word: usize| columns[word * BATCH..].first_chunk();
+        let columns = std::array::from_fn(|word| column(word).expect("a column for each word"));
+        (columns, prints)
+    }
+
+    /// Whether the keys are in columns as well.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn in_columns(&self) -> bool {
+        self.in_columns
+    }
+
+    /// A column of all keys' words.
+    ///
+    /// # Panics
+    /// When there are no columns.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    pub(super) fn column(&self, word: usize) -> &[u64; BATCH] {
+        let column = self.workspace.columns[word * BATCH..].first_chunk();
+        column.expect("a column for each word")
     }
 
     /// The positions of active keys.
@@ -275,10 +350,12 @@ impl<const W: usize> Keys<W> for OneKey<'_, W> {
 mod x86 {
     use std::arch::x86_64::{
         _mm_loadl_epi64, _mm512_cvtepu8_epi64, _mm512_mask_cmplt_epu64_mask,
-        _mm512_maskz_loadu_epi64, _mm512_set1_epi64, _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
+        _mm512_maskz_loadu_epi64, _mm512_set_epi64, _mm512_set1_epi64, _mm512_storeu_si512,
+        _mm512_test_epi64_mask, _pdep_u64, _pext_u64,
     };
 
     use super::{ActiveKeys, Offer};
+    use crate::classifier::BATCH;
     use crate::simd::{Avx512, first_bits};
 
     pub(super) fn activate<const W: usize>(
@@ -288,6 +365,27 @@ mod x86 {
     ) -> (usize, bool) {
         // SAFETY: holding an `Avx512` means that the processor has the features.
         unsafe { activate_avx512(keys, offer) }
+    }
+
+    pub(super) fn make_columns<const W: usize>(_: Avx512, rows: &[[u64; W]], columns: &mut [u64]) {
+        // SAFETY: holding an `Avx512` means that the processor has the features.
+        unsafe { make_columns_avx512(rows, columns) }
+    }
+
+    /// Turns eight keys at a time.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi2")]
+    fn make_columns_avx512<const W: usize>(rows: &[[u64; W]], columns: &mut [u64]) {
+        for (rows, from) in rows.chunks(8).zip((0..).step_by(8)) {
+            let last = rows.len() - 1;
+            let rows: [&[u64; W]; 8] = std::array::from_fn(|at| &rows[at.min(last)]);
+            for word in 0..W {
+                let [a, b, c, d, e, f, g, h] = rows.map(|row| row[word].cast_signed());
+                let eight = _mm512_set_epi64(h, g, f, e, d, c, b, a);
+                let to = &mut columns[word * BATCH + from..][..8];
+                // SAFETY: eight words are written to a slice of eight.
+                unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), eight) };
+            }
+        }
     }
 
     /// Writes the positions; returns their number, and whether the best rule is
@@ -330,6 +428,37 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::seed::splitmix;
+
+    #[test]
+    fn with_columns_a_few_more_stay_so_that_all_do() {
+        let rows = [[7_u64; 3]; 40];
+        let mut state = 1;
+        for isa in Isa::available() {
+            for worse in 0..=40 {
+                // Those of rank 9 stay, those of rank 1 would not.
+                let ranks = (0..40).map(|at| if at < worse { 9 } else { 1 });
+                let mut winners: Vec<Winner> = ranks.map(Winner::from_rank).collect();
+                let swap = usize::try_from(splitmix(&mut state) % 40).unwrap();
+                winners.swap(0, swap);
+                let mut workspace = Workspace::default();
+                let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
+                keys.make_columns(isa);
+                let more = keys.activate(
+                    isa,
+                    &Offer {
+                        best: Winner::from_rank(5),
+                        late_best: Winner::from_rank(5),
+                        group: ConflictMask::group(1),
+                    },
+                );
+                assert_eq!(more, worse > 0);
+                let all = keys.in_columns && worse >= 35;
+                assert_eq!(keys.positions().len(), if all { 40 } else { worse });
+                let positions = keys.positions();
+                assert!(positions.windows(2).all(|two| two[0] < two[1]));
+            }
+        }
+    }
 
     #[test]
     fn those_stay_whose_winners_a_table_beats() {

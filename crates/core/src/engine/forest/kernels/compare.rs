@@ -40,7 +40,8 @@ pub(crate) const SHORT: usize = 4;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hits<'a> {
     pub(crate) hits: &'a [Hit],
-    /// No run has more than [`SHORT`] rules.
+    /// No run has more than [`SHORT`] rules, or as many as the kernel's own
+    /// `SHORT` says.
     pub(crate) short: bool,
     /// Whether to prefetch all runs first.
     pub(crate) prefetch: bool,

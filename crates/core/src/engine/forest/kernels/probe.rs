@@ -15,10 +15,11 @@
 //! ```
 //! No branch depends on one key. Keys are read where they lie, eight rows turned
 //! into vectors of one word each: of keys of two words, as five-tuples of IPv4
-//! are, four with one load as long as all keys are active.
+//! are, four with one load as long as all keys are active. Keys
+//! with fingerprints are turned into columns once for all tables, which serve as
+//! long as nearly all keys are active.
 
 use super::active::ActiveKeys;
-use super::compare::SHORT;
 use crate::classifier::BATCH;
 use crate::engine::forest::slot::{Hit, Slot};
 use crate::simd::{Aligned, Isa, prefetch_early};
@@ -33,6 +34,8 @@ pub(crate) struct Probed<'a, const W: usize> {
     pub(crate) shift: u32,
     /// The words of [`Slot`]s.
     pub(crate) slots: &'a [u64],
+    /// Runs of at most this many rules are short.
+    pub(crate) short: usize,
     /// Whether slots may hold nested tables.
     pub(crate) nested: bool,
     /// Whether to prefetch slots that are far.
@@ -42,7 +45,7 @@ pub(crate) struct Probed<'a, const W: usize> {
 /// What some keys found, by what is to be done with it.
 #[derive(Clone, Debug)]
 pub(crate) struct Found {
-    /// Runs of at most [`SHORT`] rules.
+    /// Short runs.
     pub(crate) short: HitList,
     /// Longer runs.
     pub(crate) long: HitList,
@@ -67,9 +70,10 @@ impl Found {
         }
     }
 
-    /// Appends a run; there may be [`BATCH`] in all.
-    pub(crate) fn push_run(&mut self, hit: Hit) {
-        let short = hit.len() <= SHORT;
+    /// Appends a run, a short one if it has at most `short` rules; there may be
+    /// [`BATCH`] in all.
+    pub(crate) fn push_run(&mut self, hit: Hit, short: usize) {
+        let short = hit.len() <= short;
         self.short.append(hit, short);
         self.long.append(hit, !short);
     }
@@ -176,7 +180,7 @@ fn probe_scalar<const W: usize>(
         let wanted = slot.may_hold(signature_bit(place));
         let nested = table.nested & slot.is_nested();
         let hit = Hit::new(slot, position);
-        let short = hit.len() <= SHORT;
+        let short = hit.len() <= table.short;
         found.short.append(hit, wanted & short);
         found.long.append(hit, wanted & !short & !nested);
         found.nested.append(hit, wanted & nested);
@@ -197,7 +201,7 @@ mod x86 {
         _mm512_storeu_si512,
     };
 
-    use super::{ActiveKeys, Found, HitList, NEAR, Probed, SHORT, index_of};
+    use super::{ActiveKeys, Found, HitList, NEAR, Probed, index_of};
     use crate::classifier::BATCH;
     use crate::engine::forest::slot::{LENGTH, SIGNATURE, SIGNATURE_AT, Slot};
     use crate::simd::{Avx512, first_bits, prefetch_early};
@@ -232,6 +236,32 @@ mod x86 {
         };
         let len = keys.positions().len();
         let rows = keys.rows();
+        if keys.all() && keys.in_columns() {
+            // Tables look at few words of wide keys.
+            let mut hashes = [0_u64; BATCH];
+            for word in (0..W).filter(|&word| table.mask[word] != 0) {
+                let column = keys.column(word);
+                for (hash, column) in hashes
+                    .chunks_mut(8)
+                    .zip(column.chunks(8))
+                    .take(len.div_ceil(8))
+                {
+                    // SAFETY: eight words are read from a slice of eight, twice, and
+                    // eight are written to one.
+                    unsafe {
+                        let key = _mm512_loadu_si512(column.as_ptr().cast());
+                        let sum = _mm512_loadu_si512(hash.as_ptr().cast());
+                        let sum = _mm512_add_epi64(sum, times(key, word));
+                        _mm512_storeu_si512(hash.as_mut_ptr().cast(), sum);
+                    }
+                }
+            }
+            for (hash, from) in hashes.chunks(8).zip((0..len).step_by(8)) {
+                // SAFETY: eight words are read from a slice of eight.
+                write(from, unsafe { _mm512_loadu_si512(hash.as_ptr().cast()) });
+            }
+            return;
+        }
         if W != 2 {
             for from in (0..len).step_by(8) {
                 let rows = keys
@@ -308,7 +338,7 @@ mod x86 {
         let one = _mm512_set1_epi64(1);
         let length = _mm512_set1_epi64(LENGTH.cast_signed());
         let is_nested = _mm512_set1_epi64(Slot::NESTED.cast_signed());
-        let short = _mm512_set1_epi64(SHORT as i64);
+        let short = _mm512_set1_epi64((table.short as u64).cast_signed());
         let signature = _mm512_set1_epi64(SIGNATURE.cast_signed());
         found.clear();
         for from in (0..len).step_by(8) {
@@ -367,55 +397,74 @@ mod tests {
 
     #[test]
     fn every_instruction_set_finds_the_same_at_every_length() {
+        check::<2>();
+        check::<6>();
+    }
+
+    fn check<const W: usize>() {
         let mut state = 5;
         let mut total = 0;
         for bits in [0, 1, 7, 17] {
             let mut slot = || {
                 let slot = splitmix(&mut state) & !LENGTH;
-                let length = usize::try_from(splitmix(&mut state) % 6).unwrap();
-                slot | [0, 1, 4, 5, 1024, Slot::NESTED][length]
+                let length = usize::try_from(splitmix(&mut state) % 7).unwrap();
+                slot | [0, 1, 4, 5, 9, 1024, Slot::NESTED][length]
             };
             let slots: Vec<u64> = (0..1 << bits).map(|_| slot()).collect();
-            let secrets = [splitmix(&mut state) | 1, splitmix(&mut state) | 1];
-            let mask = [splitmix(&mut state), if bits == 0 { 0 } else { u64::MAX }];
+            let secrets = std::array::from_fn(|_| splitmix(&mut state) | 1);
+            // Some words are not looked at.
+            let mask: [u64; W] = std::array::from_fn(|word| match word % 3 {
+                _ if bits == 0 => 0,
+                0 => splitmix(&mut state),
+                1 => u64::MAX,
+                _ => 0,
+            });
             let table = Probed {
-                mask: if bits == 0 { &[0, 0] } else { &mask },
+                mask: &mask,
                 secrets: &secrets,
                 shift: 63 - bits,
                 slots: &slots,
+                short: if W == 2 { 4 } else { 8 },
                 nested: bits != 7,
                 prefetch: bits != 1,
             };
             for len in (0..=2 * 8 + 1).chain([BATCH - 1, BATCH]) {
-                let rows: Vec<[u64; 2]> = (0..len)
-                    .map(|_| [splitmix(&mut state), splitmix(&mut state)])
+                let rows: Vec<[u64; W]> = (0..len)
+                    .map(|_| std::array::from_fn(|_| splitmix(&mut state)))
                     .collect();
                 let mut winners: Vec<Winner> = (0..len)
                     .map(|_| Winner::from_rank(1 + splitmix(&mut state) % 1000))
                     .collect();
-                let mut workspace = Workspace::default();
-                let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
-                let some = len % 2 == 0;
-                let offer = Offer {
-                    best: Winner::from_rank(if some { 500 } else { 0 }),
-                    late_best: Winner::MISS,
-                    group: ConflictMask::group(0),
-                };
-                keys.activate(Isa::Scalar, &offer);
-                assert!(some || keys.all());
-                let mut expected = Found::default();
-                probe_scalar(&table, &keys, &mut expected);
-                total += expected.short.len.min(expected.long.len);
-                assert!(table.nested || expected.nested.len == 0);
-                for isa in Isa::available() {
-                    let mut found = Found::default();
-                    probe(isa, &table, &keys, &mut found);
-                    for (found, expected) in [
-                        (&found.short, &expected.short),
-                        (&found.long, &expected.long),
-                        (&found.nested, &expected.nested),
-                    ] {
-                        assert_eq!(found.hits(), expected.hits(), "{isa}, {len} keys");
+                // Half of the keys are active, nearly all, or all.
+                for best in [500, 50, 0] {
+                    let offer = Offer {
+                        best: Winner::from_rank(best),
+                        late_best: Winner::MISS,
+                        group: ConflictMask::group(0),
+                    };
+                    for isa in Isa::available() {
+                        for in_columns in [false, W > 2] {
+                            let mut workspace = Workspace::default();
+                            let mut keys = ActiveKeys::new(&rows, &mut winners, &mut workspace);
+                            if in_columns {
+                                keys.make_columns(isa);
+                            }
+                            keys.activate(isa, &offer);
+                            assert!(best > 0 || keys.all());
+                            let mut expected = Found::default();
+                            probe_scalar(&table, &keys, &mut expected);
+                            total += expected.short.len.min(expected.long.len);
+                            assert!(table.nested || expected.nested.len == 0);
+                            let mut found = Found::default();
+                            probe(isa, &table, &keys, &mut found);
+                            for (found, expected) in [
+                                (&found.short, &expected.short),
+                                (&found.long, &expected.long),
+                                (&found.nested, &expected.nested),
+                            ] {
+                                assert_eq!(found.hits(), expected.hits(), "{isa}, {len} keys");
+                            }
+                        }
                     }
                 }
             }

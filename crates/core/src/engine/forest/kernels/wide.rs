@@ -11,7 +11,7 @@
 //! ```
 //! A batch is compared in two steps:
 //! ```text
-//! filter   for each run, up to eight rules at a time:
+//! filter   for each run, eight rules at a time:
 //!              differs    = (key's print ^ print) & care
 //!              candidates = the rules without a difference, up to 64
 //!          keep the runs that have any, if the first is better than the winner
@@ -37,6 +37,10 @@ pub(crate) const WIDE: usize = 3;
 
 /// Columns before the bodies: rank, print, care.
 pub(crate) const HEADS: usize = 3;
+
+/// Runs of at most this many rules are short: they are filtered by one vector of
+/// each column.
+pub(crate) const SHORT: usize = 8;
 
 /// Rules whose candidates are found at once.
 const BLOCK: usize = 64;
@@ -134,11 +138,20 @@ fn prefetch_heads(words: &[u64], hits: Hits<'_>) {
     if !hits.prefetch {
         return;
     }
-    // Heads of two rules, or of ten; the same for all, or branches would depend
-    // on the length.
-    let lines = if hits.short { 2 } else { 4 };
+    // Heads of two rules, or of ten; the same for all, or branches would
+    // depend on the length.
+    if hits.short {
+        prefetch_lines::<2>(words, hits);
+    } else {
+        prefetch_lines::<4>(words, hits);
+    }
+}
+
+/// Prefetches the first lines of all runs.
+#[inline(always)]
+fn prefetch_lines<const LINES: usize>(words: &[u64], hits: Hits<'_>) {
     for hit in hits.hits {
-        for line in 0..lines {
+        for line in 0..LINES {
             prefetch_early_at(words, hit.start() + line * 8);
         }
     }
@@ -160,7 +173,7 @@ fn prefetch_bodies(words: &[u64], columns: WideColumns, candidates: &[Candidate]
 /// Both steps, by what finds candidates and what compares a body.
 macro_rules! improve {
     ($words:ident, $columns:ident, $keys:ident, $hits:ident, $room:ident, $accept:ident;
-     $filter:ident, $short:ident, $matches:ident::<$w:ident, $odd:ident>) => {{
+     $filter:ident, $further:ident, $short:ident, $matches:ident::<$w:ident, $odd:ident>) => {{
         prefetch_heads($words, $hits);
         let mut kept = 0;
         if $hits.short {
@@ -200,7 +213,7 @@ macro_rules! improve {
                     if first >= len || !Winner::from_rank(run[first]).beats(*winner) {
                         break;
                     }
-                    rules = $filter(run, len, first, print);
+                    rules = $further(run, len, first, print);
                     continue;
                 }
                 let rule = first + rules.trailing_zeros() as usize;
@@ -213,6 +226,10 @@ macro_rules! improve {
                     break;
                 }
                 rules &= rules - 1;
+                let next = first + rules.trailing_zeros() as usize;
+                if rules != 0 && !Winner::from_rank(run[next]).beats(*winner) {
+                    break;
+                }
             }
         }
     }};
@@ -228,7 +245,7 @@ fn improve_scalar<const W: usize, const ODD: bool>(
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
     improve!(words, columns, keys, hits, room, accept;
-        filter_scalar, short_scalar, matches_scalar::<W, ODD>);
+        filter_scalar, filter_scalar, short_scalar, matches_scalar::<W, ODD>);
 }
 
 /// Which of up to [`BLOCK`] rules from one on have a key's fingerprint.
@@ -272,19 +289,18 @@ fn matches_scalar<const W: usize>(key: &[u64; W], body: &[u64], lanes: u32) -> b
 mod x86 {
     use std::arch::x86_64::{
         __m256i, _mm256_and_si256, _mm256_castsi256_pd, _mm256_cmpeq_epi64, _mm256_loadu_si256,
-        _mm256_mask_cmplt_epu64_mask, _mm256_mask_testn_epi64_mask, _mm256_maskload_epi64,
-        _mm256_maskz_loadu_epi64, _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256,
-        _mm256_xor_si256, _mm512_and_si512, _mm512_mask_expand_epi64, _mm512_mask_testn_epi64_mask,
-        _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64, _mm512_subs_epu16,
-        _mm512_test_epi64_mask, _mm512_xor_si512,
+        _mm256_maskload_epi64, _mm256_movemask_pd, _mm256_set1_epi64x, _mm256_setzero_si256,
+        _mm256_xor_si256, _mm512_and_si512, _mm512_mask_cmplt_epu64_mask, _mm512_mask_expand_epi64,
+        _mm512_mask_testn_epi64_mask, _mm512_maskz_loadu_epi64, _mm512_or_si512, _mm512_set1_epi64,
+        _mm512_subs_epu16, _mm512_test_epi64_mask, _mm512_xor_si512,
     };
 
     use super::super::compare::x86::LOAD;
     use super::{
-        BLOCK, Candidate, HEADS, Hits, Keys, WideColumns, Winner, matches_scalar, prefetch_bodies,
-        prefetch_heads,
+        BLOCK, Candidate, HEADS, Hits, Keys, SHORT, WideColumns, Winner, matches_scalar,
+        prefetch_bodies, prefetch_heads,
     };
-    use crate::simd::{Avx2, Avx512, first_bits, first_four};
+    use crate::simd::{Avx2, Avx512, first_bits, first_of_32};
 
     #[inline(always)]
     pub(super) fn improve_avx512<const W: usize, const ODD: bool>(
@@ -310,18 +326,17 @@ mod x86 {
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         improve!(words, columns, keys, hits, room, accept;
-            filter_avx512, short_avx512, matches_avx512::<W, ODD>);
+            filter_avx512, further_avx512, short_avx512, matches_avx512::<W, ODD>);
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    #[allow(clippy::cast_possible_truncation)] // eight bits at a time
     fn filter_avx512(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
         assert!(first < len && HEADS * len <= run.len(), "rules of the run");
         let print = _mm512_set1_epi64(print.cast_signed());
         let to = len.min(first + BLOCK);
-        let mut rules = 0;
-        for at in (first..to).step_by(8) {
-            let here = first_bits(to - at);
+        let same = |at: usize, here| {
             let load = |column: usize| {
                 let at = run.as_ptr().wrapping_add(column * len + at).cast();
                 // SAFETY: the mask selects rules up to `to <= len` of one of the
@@ -329,29 +344,47 @@ mod x86 {
                 // masked-out lanes are not accessed.
                 unsafe { _mm512_maskz_loadu_epi64(here, at) }
             };
-            let differs = _mm512_and_si512(_mm512_xor_si512(print, load(1)), load(2));
-            let same = _mm512_mask_testn_epi64_mask(here, differs, differs);
-            rules |= u64::from(same) << (at - first);
+            _mm512_mask_testn_epi64_mask(here, _mm512_xor_si512(load(1), print), load(2))
+        };
+        // Always as many vectors for up to 32 rules, or branches would depend on the
+        // length of each run.
+        let half = |at: usize| {
+            let there = first_of_32(to - at);
+            (0..4).fold(0, |rules, eight| {
+                let here = (there >> (8 * eight)) as u8;
+                rules | u64::from(same(at + 8 * eight, here)) << (8 * eight)
+            })
+        };
+        let mut rules = half(first);
+        if to - first > 32 {
+            rules |= half(first + 32) << 32;
         }
         rules
+    }
+
+    /// The same for the rules that come after a block, which few runs have: not part
+    /// of the loop over runs.
+    #[inline(never)]
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
+    fn further_avx512(run: &[u64], len: usize, first: usize, print: u64) -> u64 {
+        filter_avx512(run, len, first, print)
     }
 
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2,popcnt")]
     fn short_avx512(run: &[u64], len: usize, print: u64, winner: u64) -> u64 {
-        debug_assert!(len <= 4 && HEADS * len <= run.len(), "a short run");
-        let here = first_four(len);
+        debug_assert!(len <= SHORT && HEADS * len <= run.len(), "a short run");
+        let here = first_bits(len);
         let load = |column: usize| {
             let at = run.as_ptr().wrapping_add(column * len).cast();
             // SAFETY: the mask selects the rules of one of the `HEADS` columns,
             // which are inside of `run`; masked-out lanes are not accessed.
-            unsafe { _mm256_maskz_loadu_epi64(here, at) }
+            unsafe { _mm512_maskz_loadu_epi64(here, at) }
         };
-        let print = _mm256_set1_epi64x(print.cast_signed());
-        let winner = _mm256_set1_epi64x(winner.cast_signed());
-        let differs = _mm256_and_si256(_mm256_xor_si256(print, load(1)), load(2));
-        let better = _mm256_mask_cmplt_epu64_mask(here, load(0), winner);
-        _mm256_mask_testn_epi64_mask(better, differs, differs).into()
+        let winner = _mm512_set1_epi64(winner.cast_signed());
+        let better = _mm512_mask_cmplt_epu64_mask(here, load(0), winner);
+        let unlike = _mm512_xor_si512(load(1), _mm512_set1_epi64(print.cast_signed()));
+        _mm512_mask_testn_epi64_mask(better, unlike, load(2)).into()
     }
 
     #[inline]
@@ -414,7 +447,7 @@ mod x86 {
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         improve!(words, columns, keys, hits, room, accept;
-            filter_avx2, short_avx2, matches_scalar::<W, ODD>);
+            filter_avx2, filter_avx2, short_avx2, matches_scalar::<W, ODD>);
     }
 
     #[inline]
@@ -436,7 +469,7 @@ mod x86 {
                 // masked-out lanes are not accessed.
                 unsafe { _mm256_maskload_epi64(at, here) }
             };
-            let differs = _mm256_and_si256(_mm256_xor_si256(print, load(1)), load(2));
+            let differs = _mm256_and_si256(_mm256_xor_si256(load(1), print), load(2));
             let same = _mm256_cmpeq_epi64(differs, _mm256_setzero_si256());
             let same = _mm256_movemask_pd(_mm256_castsi256_pd(same)).cast_unsigned();
             rules |= u64::from(same & ((1 << lanes) - 1)) << (at - first);
@@ -456,7 +489,7 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::engine::forest::kernels::active::{ActiveKeys, Workspace};
-    use crate::engine::forest::kernels::compare::{SHORT, outside};
+    use crate::engine::forest::kernels::compare::outside;
     use crate::engine::forest::slot::{ConflictMask, Slot};
     use crate::seed::splitmix;
 

@@ -63,6 +63,7 @@ impl<const W: usize> Lookup<'_, W> {
             if W >= WIDE
                 && let Some((fingerprint, _)) = self.structure.shape().wide()
             {
+                keys.make_columns(self.config.probing);
                 fingerprint.take(self.config.probing, &mut keys);
             }
             let room = candidates.room();
@@ -88,10 +89,11 @@ impl<const W: usize> Lookup<'_, W> {
             probing, prefetch, ..
         } = self.config;
         let structure = self.structure;
+        let short = structure.shape().short();
         for number in structure.chain(structure.root()) {
             let table = structure.table(number);
             let offer = table.offer();
-            let table = table.probed(structure.secrets(), prefetch);
+            let table = table.probed(structure.secrets(), short, prefetch);
             if !keys.activate(probing, &offer) {
                 break;
             }
@@ -156,7 +158,7 @@ impl<const W: usize> Lookup<'_, W> {
                         table: TableNumber::from_slot(slot),
                     });
                 } else {
-                    found.push_run(Hit::new(slot, visit.key));
+                    found.push_run(Hit::new(slot, visit.key), structure.shape().short());
                 }
             }
             self.compare_found(keys, found, room);

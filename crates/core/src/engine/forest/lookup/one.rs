@@ -13,7 +13,7 @@
 use super::Lookup;
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::forest::kernels::active::OneKey;
-use crate::engine::forest::kernels::compare::{Hits, SHORT};
+use crate::engine::forest::kernels::compare::Hits;
 use crate::engine::forest::kernels::wide::Candidate;
 use crate::engine::forest::rows::Unpacked;
 use crate::engine::forest::slot::{Bucket, Hit, Run, Slot, TableNumber};
@@ -142,7 +142,7 @@ impl<const W: usize> Lookup<'_, W> {
                 Bucket::Run(run) => {
                     let hits = Hits {
                         hits: &[Hit::new(slot, 0)],
-                        short: usize::from(run.len) <= SHORT,
+                        short: usize::from(run.len) <= structure.shape().short(),
                         // The run is read at once: nothing is gained before.
                         prefetch: false,
                     };

@@ -47,8 +47,6 @@
 //! growing arrays, freeing slots) is done a little with each
 //! [`tidy`](Structure::tidy).
 
-use std::sync::Arc;
-
 use super::outline::Outline;
 use super::rows::RowShape;
 use super::slot::{Bucket, Place, Run, Slot, TableNumber};
@@ -56,7 +54,6 @@ use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
 use crate::rule::{ActionId, RuleId};
-use crate::schema::Schema;
 use crate::seed::splitmix;
 use crate::simd::prefetch;
 
@@ -99,15 +96,9 @@ pub(super) struct Structure<const W: usize> {
 }
 
 impl<const W: usize> Structure<W> {
-    /// Without rules. The seed decides the hash functions, and fingerprints if
-    /// wide runs are to have them.
-    pub(super) fn new(
-        schema: &Arc<Schema>,
-        seed: u64,
-        huge_pages: bool,
-        fingerprints: bool,
-    ) -> Structure<W> {
-        let shape = RowShape::new(schema, seed, fingerprints);
+    /// Without rules, which will be of that shape. The seed decides the hash
+    /// functions.
+    pub(super) fn new(shape: RowShape, seed: u64, huge_pages: bool) -> Structure<W> {
         let mut state = seed;
         Structure {
             runs: Runs::new(shape.layout(), huge_pages),

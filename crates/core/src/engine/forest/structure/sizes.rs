@@ -6,18 +6,24 @@ use super::Structure;
 use super::places::Places;
 use super::runs::Runs;
 use super::tables::Tables;
+use crate::engine::forest::kernels::fingerprint::Fingerprint;
 use crate::engine::forest::rows::RowShape;
 use crate::schema::Schema;
+
+/// How rows of a schema are laid out.
+fn shape_for(schema: &Arc<Schema>, fingerprints: bool) -> RowShape {
+    RowShape::new(schema, fingerprints.then(|| Fingerprint::blind(schema, 0)))
+}
 
 impl<const W: usize> Structure<W> {
     /// The most rules of a schema for which there is always room.
     pub(crate) fn capacity_for(schema: &Arc<Schema>, fingerprints: bool) -> usize {
-        Runs::new(RowShape::new(schema, 0, fingerprints).layout(), false).capacity()
+        Runs::new(shape_for(schema, fingerprints).layout(), false).capacity()
     }
 
     /// The columns of a schema's rules.
     pub(crate) fn columns_for(schema: &Arc<Schema>, fingerprints: bool) -> usize {
-        RowShape::new(schema, 0, fingerprints).columns()
+        shape_for(schema, fingerprints).columns()
     }
 
     /// Bytes of `rules` rules whose ids are in `id_groups` groups, without tables.

@@ -223,14 +223,21 @@ impl<const W: usize> Table<W> {
         }
     }
 
-    /// The table as the vector code sees it.
+    /// The table as the vector code sees it; runs of at most `short` rules are
+    /// short.
     #[inline]
-    pub(crate) fn probed<'a>(&'a self, secrets: &'a [u64; W], prefetch: bool) -> Probed<'a, W> {
+    pub(crate) fn probed<'a>(
+        &'a self,
+        secrets: &'a [u64; W],
+        short: usize,
+        prefetch: bool,
+    ) -> Probed<'a, W> {
         Probed {
             mask: &self.mask,
             secrets,
             shift: self.shift,
             slots: &self.slots,
+            short,
             nested: self.nested > 0,
             prefetch,
         }

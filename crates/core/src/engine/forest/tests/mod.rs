@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::index::Forest;
 use super::lookup::LookupConfig;
+use super::rows::RowShape;
 use super::settings::{NAME, Settings};
 use crate::classifier::Limits;
 use crate::engine::adapter::opened::DynamicAdapter;
@@ -22,14 +23,17 @@ fn forest(most: usize, seed: u64) -> Forest<2> {
         most,
         seed,
         without: None,
-        fingerprints: true,
     };
     let lookup = LookupConfig {
         probing: Isa::Scalar,
         comparing: Isa::Scalar,
         prefetch: false,
     };
-    Forest::new(&Schema::ipv4_5tuple(), settings, lookup)
+    Forest::new(
+        RowShape::new(&Schema::ipv4_5tuple(), None),
+        settings,
+        lookup,
+    )
 }
 
 type Engine = DynamicAdapter<2, Forest<2>>;
