@@ -80,7 +80,7 @@ const SAMPLE: usize = 2048;
 const SCANNED: f64 = 8.0;
 
 /// The most masks of a plan.
-const MASKS: usize = 24;
+pub(super) const MASKS: usize = 24;
 
 /// The most steps judged for one mask. Schemas of up to about 400 bits have no
 /// more.

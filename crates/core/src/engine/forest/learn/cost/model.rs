@@ -23,6 +23,7 @@
 
 use hashbrown::HashMap;
 
+use super::super::greedy::MASKS;
 use super::WORDS;
 use super::buckets::Buckets;
 use super::compares::Compares;
@@ -30,7 +31,6 @@ use super::counters::Counters;
 use super::headers::Headers;
 use super::prices::{Cost, Prices};
 use super::sample::Sample;
-use crate::engine::forest::outline::lacks;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
@@ -40,13 +40,14 @@ use crate::seed::splitmix;
 /// rules that are looked at: with few rules that is most of the time.
 const DEALING: usize = 64;
 
-/// Masks of up to this many words are compared whole; of wider ones only the
-/// words that have bits.
-const NARROW: usize = 2;
+/// Masks for which it is kept which kinds they serve. A plan and one change to it
+/// are two dozen at most.
+const REMEMBERED: usize = 64;
 
 /// A table of the plan at hand.
 #[derive(Clone, Copy, Debug)]
 struct Dealt {
+    kinds: usize,
     rules: usize,
     best: u64,
     name: u64,
@@ -59,18 +60,20 @@ pub(crate) struct Model<'a, const W: usize> {
     headers: &'a Headers<W>,
     prices: Prices,
     counters: Counters,
-    /// The table of each kind.
-    homes: Vec<u32>,
+    /// The masks of all kinds, word by word.
+    columns: Vec<u64>,
+    /// Where in `serving` it says which kinds a mask serves, one bit each.
+    served: HashMap<[u64; W], usize, foldhash::fast::FixedState>,
+    serving: Vec<u64>,
+    /// The kinds of each table of the plan at hand, one bit each, one table after
+    /// the other.
+    members: Vec<u64>,
     dealt: Vec<Dealt>,
     known: HashMap<u64, Cost, foldhash::fast::FixedState>,
     /// Rules and headers looked at.
     pub(crate) work: usize,
     /// About how many words of masks and rules that took.
     pub(crate) words: usize,
-    /// The words of the masks at hand that have bits, one mask after the other,
-    /// and where each mask ends.
-    parts: Vec<(usize, u64)>,
-    ends: Vec<usize>,
 }
 
 impl<'a, const W: usize> Model<'a, W> {
@@ -80,28 +83,39 @@ impl<'a, const W: usize> Model<'a, W> {
         prices: Prices,
         monitor: &mut Monitor<'_>,
     ) -> Result<Model<'a, W>, BuildError> {
-        let homes = bytes_of::<u32>(sample.kinds.len());
+        let kinds = sample.kinds.len();
         let counters = Counters::bytes(sample.rules.len());
-        monitor.memory().take(homes + counters)?;
+        let columns = bytes_of::<u64>(W * kinds);
+        let bits = bytes_of::<u64>((REMEMBERED + MASKS + 1) * kinds.div_ceil(64));
+        let served = HashMap::with_capacity_and_hasher(REMEMBERED, Default::default());
+        let map = served.allocation_size();
+        monitor.memory().take(counters + columns + bits + map)?;
+        let mut by_word = Vec::with_capacity(W * kinds);
+        for word in 0..W {
+            by_word.extend(sample.kinds.iter().map(|kind| kind.mask[word]));
+        }
         Ok(Model {
             sample,
             headers,
             prices,
             counters: Counters::new(sample.rules.len()),
-            homes: Vec::with_capacity(sample.kinds.len()),
+            columns: by_word,
+            served,
+            serving: Vec::new(),
+            members: Vec::new(),
             dealt: Vec::new(),
             known: HashMap::default(),
             work: 0,
             words: sample.words + headers.words,
-            parts: Vec::new(),
-            ends: Vec::new(),
         })
     }
 
     /// Bytes held, except what a few masks take.
     pub(crate) fn bytes(&self) -> usize {
         Counters::bytes(self.sample.rules.len())
-            + bytes_of::<u32>(self.homes.capacity())
+            + bytes_of::<u64>(W * self.sample.kinds.len())
+            + bytes_of::<u64>((REMEMBERED + MASKS + 1) * self.row())
+            + self.served.allocation_size()
             + self.known.allocation_size()
     }
 
@@ -170,49 +184,71 @@ impl<'a, const W: usize> Model<'a, W> {
         probing as f64 / headers * self.prices.least_probe
     }
 
-    /// Deals the kinds out to the masks.
+    /// Words of a bit for each kind.
+    fn row(&self) -> usize {
+        self.sample.kinds.len().div_ceil(64)
+    }
+
+    /// Deals the kinds out to the masks. Tables that have the same kinds as the
+    /// table in their place before are not counted again.
     fn deal(&mut self, masks: &[[u64; W]]) {
-        let empty = Dealt {
-            rules: 0,
-            best: u64::MAX,
-            name: 0,
-        };
-        self.dealt.clear();
-        self.dealt.resize(masks.len() + 1, empty);
-        self.homes.clear();
-        self.parts.clear();
-        self.ends.clear();
-        if W > NARROW {
-            for mask in masks {
-                let parts = mask.iter().copied().enumerate();
-                self.parts.extend(parts.filter(|(_, bits)| *bits != 0));
-                self.ends.push(self.parts.len());
-            }
+        let (kinds, row) = (self.sample.kinds.len(), self.row());
+        let known = self.dealt.len();
+        self.members.resize((masks.len() + 1) * row, 0);
+        self.dealt.resize(masks.len() + 1, Dealt::EMPTY);
+        if self.served.len() + masks.len() > REMEMBERED {
+            self.served.clear();
+            self.serving.clear();
+        }
+        let mut left = vec![u64::MAX; row];
+        if let Some(last) = left.last_mut() {
+            *last >>= (64 - kinds % 64) % 64;
         }
         let mut passed = 0;
-        for kind in &self.sample.kinds {
-            let first = if W > NARROW {
-                let serves = |part: &(usize, u64)| part.1 & !kind.mask[part.0] == 0;
-                let mut from = 0;
-                self.ends.iter().position(|&end| {
-                    let parts = &self.parts[from..end];
-                    from = end;
-                    parts.iter().all(serves)
-                })
-            } else {
-                masks.iter().position(|mask| lacks(&kind.mask, mask) == 0)
-            };
-            let home = first.unwrap_or(masks.len());
-            passed += home;
-            let dealt = &mut self.dealt[home];
-            dealt.rules += kind.rules;
-            dealt.best = dealt.best.min(kind.best);
-            dealt.name = dealt.name.wrapping_add(kind.name);
-            self.homes.push(u32::try_from(home).expect("a few masks"));
+        for table in 0..=masks.len() {
+            let serving = masks.get(table).map(|mask| self.serving(mask));
+            let members = &mut self.members[table * row..][..row];
+            let mut same = table < known;
+            for (at, (member, left)) in members.iter_mut().zip(&mut left).enumerate() {
+                let serves = serving.map_or(u64::MAX, |from| self.serving[from + at]);
+                let here = *left & serves;
+                same &= here == *member;
+                *member = here;
+                *left &= !here;
+            }
+            if !same {
+                self.dealt[table] = count(self.sample, members);
+            }
+            passed += table * self.dealt[table].kinds;
         }
-        let kinds = self.sample.kinds.len();
         self.words += 2 * (passed + kinds);
         self.work += kinds + DEALING * (masks.len() + 1);
+    }
+
+    /// Where `serving` says which kinds a mask serves.
+    fn serving(&mut self, mask: &[u64; W]) -> usize {
+        if let Some(&from) = self.served.get(mask) {
+            return from;
+        }
+        let from = self.serving.len();
+        let kinds = self.sample.kinds.len();
+        for first in (0..kinds).step_by(64) {
+            let some = (kinds - first).min(64);
+            let mut lacking = [0; 64];
+            for (word, &bits) in mask.iter().enumerate() {
+                if bits != 0 {
+                    let column = &self.columns[word * kinds + first..][..some];
+                    for (lacking, kind) in lacking.iter_mut().zip(column) {
+                        *lacking |= bits & !kind;
+                    }
+                }
+            }
+            let lacking = lacking[..some].iter().enumerate();
+            let serves = lacking.map(|(at, &lacks)| u64::from(lacks == 0) << at);
+            self.serving.push(serves.fold(0, |bits, bit| bits | bit));
+        }
+        self.served.insert(*mask, from);
+        from
     }
 
     /// The masks of the kinds that two tables hold.
@@ -224,18 +260,19 @@ impl<'a, const W: usize> Model<'a, W> {
     ) -> impl Iterator<Item = &[u64; W]> {
         self.deal(masks);
         self.words += W * self.sample.kinds.len();
-        let homes = self.homes.iter().map(|&home| home as usize);
-        let kinds = self.sample.kinds.iter().zip(homes);
+        let members = |table: usize| &self.members[table * self.row()..][..self.row()];
+        let (first, second) = (members(first), members(second));
+        let kinds = self.sample.kinds.iter().enumerate();
         kinds
-            .filter(move |&(_, home)| home == first || home == second)
-            .map(|(kind, _)| &kind.mask)
+            .filter(|&(kind, _)| is_member(first, kind) || is_member(second, kind))
+            .map(|(_, kind)| &kind.mask)
     }
 
     /// What headers that probe a table cost in the mean, over all headers.
     fn table(&mut self, table: usize, mask: &[u64; W]) -> Cost {
         let sample = self.sample;
-        let homes = &self.homes;
-        let is_home = |kind: u32| homes[kind as usize] as usize == table;
+        let members = &self.members[table * self.row()..][..self.row()];
+        let is_home = |kind: u32| is_member(members, kind as usize);
         let dealt = &self.dealt[table];
         let rules = sample.rules.iter().filter(|drawn| is_home(drawn.kind));
         let buckets = Buckets::estimate(&mut self.counters, mask, rules, dealt.rules as f64);
@@ -255,6 +292,38 @@ impl<'a, const W: usize> Model<'a, W> {
             bits: 0,
         }
     }
+}
+
+impl Dealt {
+    const EMPTY: Dealt = Dealt {
+        kinds: 0,
+        rules: 0,
+        best: u64::MAX,
+        name: 0,
+    };
+}
+
+/// Whether a kind is one of those that have a bit.
+#[inline]
+fn is_member(bits: &[u64], kind: usize) -> bool {
+    bits[kind / 64] >> (kind % 64) & 1 != 0
+}
+
+/// A table of the kinds that have a bit.
+fn count<const W: usize>(sample: &Sample<W>, members: &[u64]) -> Dealt {
+    let mut dealt = Dealt::EMPTY;
+    for (&word, first) in members.iter().zip((0..).step_by(64)) {
+        let mut left = word;
+        while left != 0 {
+            let kind = &sample.kinds[first + left.trailing_zeros() as usize];
+            dealt.kinds += 1;
+            dealt.rules += kind.rules;
+            dealt.best = dealt.best.min(kind.best);
+            dealt.name = dealt.name.wrapping_add(kind.name);
+            left &= left - 1;
+        }
+    }
+    dealt
 }
 
 /// Counts the words read since as work.
