@@ -54,7 +54,9 @@ impl<const W: usize> Forest<W> {
     pub(super) fn new(shape: RowShape, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);
         let any_bits = settings.has(Feature::AnyBits);
-        let learner = Learner::new(shape.schema(), settings.target, settings.most, any_bits);
+        let (target, most) = (settings.target, settings.most);
+        let fingerprints = shape.wide().is_some();
+        let learner = Learner::new(shape.schema(), target, most, fingerprints, any_bits);
         Forest {
             settings,
             lookup,

@@ -49,13 +49,17 @@ pub(crate) struct Effort {
 }
 
 impl Effort {
-    /// The effort for `rules` rules whose keys have `width` words.
-    pub(crate) fn of(level: Level, rules: usize, width: usize) -> Effort {
+    /// The effort for `rules` rules whose keys have `width` words, and whose runs
+    /// have fingerprints or not.
+    pub(crate) fn of(level: Level, rules: usize, width: usize, fingerprints: bool) -> Effort {
+        // Runs have fingerprints where nearly every rule has a mask of its own: then
+        // there are many more plans to choose from.
+        let more = if fingerprints { FOR_MANY_KINDS } else { 1 };
         let root = Effort {
             starts: 3,
             improved: 2,
             sample: (rules / 4).clamp(2048, 1 << 14),
-            work: (1_000_000 + rules * 500).min(12_000_000),
+            work: more * (1_000_000 + rules * 500).min(12_000_000),
             headers: HEADERS,
             // Where buckets are to be a millionth of the rules, a small
             // sample sees no pairs at all.
@@ -63,7 +67,7 @@ impl Effort {
                 step: rules.clamp(1 << 16, 1 << 19),
                 total: 1 << 25,
             },
-            words: 200_000_000,
+            words: more * 200_000_000,
         };
         let nested = Effort {
             starts: 1,
@@ -104,6 +108,10 @@ impl Effort {
         }
     }
 }
+
+/// How much more work is worth it where nearly every rule has a mask of its own.
+/// Over fifteen fields eight times the work makes lookups 1.07 to 1.3 times as fast.
+const FOR_MANY_KINDS: usize = 8;
 
 /// Headers to judge a plan with, at most.
 const HEADERS: usize = 512;

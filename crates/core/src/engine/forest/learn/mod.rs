@@ -61,15 +61,19 @@ pub(super) struct Learner<const W: usize> {
     aims: Vec<Aim>,
     /// Rules of a bucket beyond which it gets nested tables.
     most: usize,
+    /// Whether runs have fingerprints.
+    fingerprints: bool,
 }
 
 impl<const W: usize> Learner<W> {
-    /// For buckets of `target` rules in the mean and of `most` at most, with masks
-    /// of any bits, or of the leading bits of fields only.
+    /// For buckets of `target` rules in the mean and of `most` at most, in runs with
+    /// fingerprints or without, with masks of any bits, or of the leading bits of
+    /// fields only.
     pub(super) fn new(
         schema: &Arc<Schema>,
         target: usize,
         most: usize,
+        fingerprints: bool,
         any_bits: bool,
     ) -> Learner<W> {
         Learner {
@@ -77,6 +81,7 @@ impl<const W: usize> Learner<W> {
             tuples: (!any_bits).then(|| Arc::clone(schema)),
             aims: Aim::around(target),
             most,
+            fingerprints,
         }
     }
 
@@ -93,7 +98,7 @@ impl<const W: usize> Learner<W> {
         outline: impl Fn(usize) -> Outline<W>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Plan<W>, BuildError> {
-        let effort = Effort::of(level, rules, W);
+        let effort = Effort::of(level, rules, W, self.fingerprints);
         self.plan_with(&effort, level, rules, outline, monitor)
     }
 
@@ -107,7 +112,7 @@ impl<const W: usize> Learner<W> {
     ) -> Result<Plan<W>, BuildError> {
         let sample = Sample::draw(rules, effort.sample, outline, monitor)?;
         let headers = Headers::draw(&sample, effort.headers, monitor)?;
-        let prices = Prices::of(level, rules, self.most);
+        let prices = Prices::of(level, rules, self.most, self.fingerprints);
         let mut model = Model::new(&sample, &headers, prices, monitor)?;
         let mut plans: Vec<Plan<W>> = Vec::new();
         if rules <= self.most {
@@ -184,7 +189,7 @@ mod tests {
     }
 
     fn learner() -> Learner<2> {
-        Learner::new(&Schema::ipv4_5tuple(), 2, 32, true)
+        Learner::new(&Schema::ipv4_5tuple(), 2, 32, false, true)
     }
 
     fn plan(rules: &[Outline<2>]) -> Plan<2> {
@@ -272,7 +277,7 @@ mod tests {
             let rules = mixed(count);
             let learner = learner();
             for level in [Level::Root, Level::Nested] {
-                let effort = Effort::of(level, count, 2);
+                let effort = Effort::of(level, count, 2, false);
                 let plan = |effort: &Effort| {
                     let outline = |index: usize| rules[index];
                     unwatched(|monitor| learner.plan_with(effort, level, count, outline, monitor))
@@ -300,7 +305,7 @@ mod tests {
             rule.value[0] &= 0xffff << 32;
         }
         let masks = |any_bits| {
-            let learner = Learner::new(&schema, 2, 32, any_bits);
+            let learner = Learner::new(&schema, 2, 32, false, any_bits);
             planned(&learner, &rules).masks
         };
         let upper_half = |mask: &[u64; 2]| mask[0] >> 48 != 0;
@@ -330,7 +335,7 @@ mod tests {
                 rank,
             })
             .collect();
-        let plan = planned(&Learner::new(&bit, 2, 32, true), &rules);
+        let plan = planned(&Learner::new(&bit, 2, 32, false, true), &rules);
         assert!(plan.masks.len() <= 1);
 
         let wide = schema(32, 32, MatchKind::Ternary);
@@ -347,7 +352,7 @@ mod tests {
                 }
             })
             .collect();
-        let plan = planned(&Learner::new(&wide, 2, 32, true), &rules);
+        let plan = planned(&Learner::new(&wide, 2, 32, true, true), &rules);
         assert_eq!(plan.masks.len(), 16);
         let mut seen = [false; 16];
         for mask in &plan.masks {

@@ -45,7 +45,11 @@ impl Prices {
     /// four settings each, from probes, compares, blocks and nested visits
     /// counted (Zen 4, November 2026; measured as `docs/forest.md` says), and
     /// rounded: between groups of sets they differ by half.
-    pub(crate) fn of(level: Level, rules: usize, most: usize) -> Prices {
+    ///
+    /// Runs with fingerprints cost less for each rule: chosen among eight sets of
+    /// prices by the times of fifteen fields (Intel Xeon model 207, November 2026;
+    /// `bench/records/forest-experiments.md`).
+    pub(crate) fn of(level: Level, rules: usize, most: usize, fingerprints: bool) -> Prices {
         // The prices depend on where the rules are: in a cache near the core, in
         // a far one, in memory.
         let (line, nested) = match rules {
@@ -53,7 +57,7 @@ impl Prices {
             10_001..=100_000 => (0.9, 110.0),
             _ => (1.2, 140.0),
         };
-        Prices {
+        let prices = Prices {
             // Vectors of keys in the root, one key after the other below.
             least_probe: if level.is_root() { 3.0 } else { 45.0 },
             compare: 3.0,
@@ -63,6 +67,17 @@ impl Prices {
             line,
             nested,
             most: most as f64,
+        };
+        if !fingerprints {
+            return prices;
+        }
+        Prices {
+            compare: 4.0,
+            wide: 3.0,
+            miss: 2.0,
+            block: 2.0,
+            line: 0.5 * line,
+            ..prices
         }
     }
 
