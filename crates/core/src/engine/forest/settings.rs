@@ -33,9 +33,9 @@ const FEW: usize = 128;
 /// without a match. That is so where hardly two rules have the same mask, so that
 /// no table serves many of them. Where masks are few, most headers meet the run of
 /// their rule and no other, and one comparison of all columns is faster. On rules
-/// of fifteen fields that are each left open at random, fingerprints make lookups
-/// 1.35 to 1.55 times as fast, on those of flow tables and of IPv6 0.6 to 0.8
-/// times (November 2026, Intel Xeon model 207; `classyard bench -e
+/// of fifteen fields that are each left open at random, fingerprints make batches
+/// 1.6 to 2 times as fast, on those of flow tables and of IPv6 0.8 to 1.1 times, and
+/// single lookups there 0.4 to 0.75 times (November 2026, Intel Xeon model 207; `classyard bench -e
 /// forest:fingerprints=on,forest:fingerprints=off`, see
 /// `bench/records/forest-experiments.md`).
 pub(super) fn wants_fingerprints(option: &str, rules: &RuleSet) -> bool {
