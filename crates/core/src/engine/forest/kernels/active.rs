@@ -63,6 +63,7 @@ pub(crate) struct Workspace {
     prints: [u64; BATCH],
     /// The first words of all keys, [`BATCH`] of them, then the second, and so on, if
     /// they are wanted in columns. Behind the last key there is anything.
+    #[cfg(target_arch = "x86_64")]
     columns: Vec<u64>,
 }
 
@@ -72,6 +73,7 @@ impl Default for Workspace {
             active: [0; BATCH + 8],
             conflicts: [ConflictMask::ALL; BATCH + 8],
             prints: [0; BATCH],
+            #[cfg(target_arch = "x86_64")]
             columns: Vec::new(),
         }
     }

@@ -27,7 +27,7 @@
 //! chunks of a word that lie in different lanes are hashed by one multiplication
 //! of 16-bit lanes, a *round*.
 
-use super::active::{ActiveKeys, Keys};
+use super::active::ActiveKeys;
 use crate::rule::RuleRef;
 use crate::schema::{MatchKind, Part, Schema};
 use crate::seed::splitmix;
@@ -97,6 +97,7 @@ impl Chunk {
     }
 
     /// The lane in which it lies.
+    #[cfg(target_arch = "x86_64")]
     fn lane(&self) -> usize {
         (self.shift / LANE) as usize
     }
@@ -104,6 +105,7 @@ impl Chunk {
 
 /// Chunks of one word that are hashed by one multiplication of lanes. A chunk of
 /// lane `n` of the rotated word is hashed to lane `n` of the fingerprint.
+#[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 struct Round {
     word: usize,
@@ -118,6 +120,7 @@ struct Round {
     select: u64,
 }
 
+#[cfg(target_arch = "x86_64")]
 impl Round {
     /// What the hash of a chunk needs, if its lane is free.
     fn add(&mut self, chunk: &Chunk) -> bool {
@@ -141,6 +144,7 @@ impl Round {
 pub(crate) struct Fingerprint {
     /// In the order of key words.
     chunks: Vec<Chunk>,
+    #[cfg(target_arch = "x86_64")]
     rounds: Vec<Round>,
 }
 
@@ -307,8 +311,11 @@ impl Fingerprint {
             })
             .collect();
         chunks.sort_by_key(|chunk| chunk.word);
-        let rounds = rounds_of(&chunks);
-        Fingerprint { chunks, rounds }
+        Fingerprint {
+            #[cfg(target_arch = "x86_64")]
+            rounds: rounds_of(&chunks),
+            chunks,
+        }
     }
 
     /// For the keys of a schema, whatever the rules.
@@ -356,6 +363,7 @@ impl Fingerprint {
 }
 
 /// The rounds in which chunks are hashed.
+#[cfg(target_arch = "x86_64")]
 fn rounds_of(chunks: &[Chunk]) -> Vec<Round> {
     let mut rounds: Vec<Round> = Vec::new();
     for chunk in chunks {
@@ -388,7 +396,8 @@ mod x86 {
         _mm512_storeu_si512,
     };
 
-    use super::{ActiveKeys, Keys, Round};
+    use super::super::active::Keys;
+    use super::{ActiveKeys, Round};
     use crate::simd::Avx512;
 
     pub(super) fn take<const W: usize>(_: Avx512, rounds: &[Round], keys: &mut ActiveKeys<'_, W>) {
@@ -424,7 +433,7 @@ mod x86 {
 mod tests {
     use super::*;
     use crate::classifier::BATCH;
-    use crate::engine::forest::kernels::active::Workspace;
+    use crate::engine::forest::kernels::active::{Keys, Workspace};
     use crate::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
     use crate::ruleset::RuleSet;
     use crate::schema::{Field, low_ones};
