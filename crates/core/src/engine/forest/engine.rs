@@ -1,10 +1,8 @@
 //! A forest as an engine: the adapter's calls, passed on.
 
 use super::index::Forest;
-use super::kernels::fingerprint::Fingerprint;
 use super::learn::Learner;
 use super::lookup::{Buffers, LookupConfig};
-use super::rows::RowShape;
 use super::settings::{Feature, NAME, Settings, wants_fingerprints};
 use super::slot::MAX_RUN;
 use crate::classifier::{LookupTrace, Metric, Progress};
@@ -61,10 +59,7 @@ impl<const W: usize> Algorithm<W> for Forest<W> {
         let learner = Learner::<W>::bytes(rules.schema(), settings.has(Feature::AnyBits));
         request.memory.take(learner)?;
         let fingerprints = wants_fingerprints(options.choice("fingerprints"), rules);
-        let fingerprint =
-            fingerprints.then(|| Fingerprint::new(rules.schema(), rules.iter(), settings.seed));
-        let shape = RowShape::new(rules.schema(), fingerprint);
-        let mut forest = Forest::new(shape, settings, lookup);
+        let mut forest = Forest::for_rules(rules, settings, lookup, fingerprints);
         let bytes = rules.len().saturating_mul(forest.rule_bytes());
         request.limits.check_bytes(bytes)?;
         forest.fill(rules.iter(), &mut request.monitor())?;

@@ -17,6 +17,7 @@ use crate::memory::{Memory, bytes_of};
 use crate::monitor::{Monitor, unwatched};
 use crate::reoptimise::Drift;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
+use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 
 /// A forest of up to this many rules is learned anew when it has doubled.
@@ -50,6 +51,17 @@ pub(super) struct Forest<const W: usize> {
 
 /// Building.
 impl<const W: usize> Forest<W> {
+    /// Without rules, which will be like these, in runs with fingerprints if wanted.
+    pub(super) fn for_rules(
+        rules: &RuleSet,
+        settings: Settings,
+        lookup: LookupConfig,
+        fingerprints: bool,
+    ) -> Forest<W> {
+        let shape = RowShape::for_rules(rules, settings.seed, fingerprints);
+        Forest::new(shape, settings, lookup)
+    }
+
     /// Without rules, which will be of that shape.
     pub(super) fn new(shape: RowShape, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);

@@ -24,6 +24,7 @@ use super::kernels::wide::{self, HEADS, WIDE, WideColumns};
 use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
+use crate::ruleset::RuleSet;
 use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
 
 /// Where the words of a run are.
@@ -189,6 +190,14 @@ fn end_of(end: &Placement, first: usize, at: impl Fn(usize) -> u64) -> u128 {
 }
 
 impl RowShape {
+    /// For rules like these, in wide runs if fingerprints are wanted and keys have
+    /// [`WIDE`] words. The seed decides the hash functions of fingerprints.
+    pub(super) fn for_rules(rules: &RuleSet, seed: u64, fingerprints: bool) -> RowShape {
+        let schema = rules.schema();
+        let fingerprint = fingerprints.then(|| Fingerprint::new(schema, rules.iter(), seed));
+        RowShape::new(schema, fingerprint)
+    }
+
     /// For rules of a schema, in wide runs if there is a fingerprint and keys have
     /// [`WIDE`] words.
     pub(super) fn new(schema: &Arc<Schema>, fingerprint: Option<Fingerprint>) -> RowShape {
