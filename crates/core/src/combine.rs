@@ -100,7 +100,7 @@ pub(crate) struct Bounds {
 
 impl Bounds {
     /// The most steps of work over a number of rules.
-    fn steps(&self, rules: usize) -> usize {
+    pub(crate) fn steps(&self, rules: usize) -> usize {
         self.effort.saturating_mul(1000 * rules.min(RULES))
     }
 

@@ -38,13 +38,11 @@
 //! [machine](crate::machine). Most engines are built over the shape's sample, and
 //! the tables, nodes and rules that lookups meet there are counted and extrapolated
 //! to all rules. How many instructions and lines each of these takes was fitted to
-//! measurements on a virtual machine with an Intel Xeon of model 207 (Sapphire or
-//! Emerald Rapids, 2 cores, other work on them), whose prices `classyard calibrate`
-//! measured: headers drawn as ClassBench does, rules of six of the built-in profiles
-//! at 1k and 10k (November 2026). The [default machine](crate::machine::Machine) is
-//! another one. `bench/README.md` has the command that compares estimates with
-//! measured times, and what it found on other profiles and sizes: they are for
-//! ordering engines and for sizing, no promises.
+//! measurements on the [default machine](crate::machine::Machine): headers drawn as
+//! ClassBench does, six of the built-in profiles at 1k, 10k and 30k rules, three of
+//! IPv6, fifteen fields and two kinds of flow tables (November 2026). `bench/README.md`
+//! has the command that compares estimates with measured times, and what it found on
+//! other profiles and sizes: they are for ordering engines and for sizing, no promises.
 //!
 //! [`EngineSpec::estimate`]: crate::engine::EngineSpec::estimate
 
@@ -198,7 +196,7 @@ pub struct Shape {
 const ID_GROUP: usize = 16;
 
 /// The most rules of a sample.
-const SAMPLE: usize = 2048;
+const SAMPLE: usize = 8192;
 
 /// Ranks that stand for all, to say how good a tuple's best rule is.
 const RANKS: usize = 4096;

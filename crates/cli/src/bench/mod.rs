@@ -137,15 +137,16 @@ pub(crate) fn measure_subject(
 
     let mut entries = Vec::new();
     for (classifier, _) in &built {
-        entries.push(Entry::new(Engine {
+        let engine = Engine {
             classifier,
             trace,
             scratch: Scratch::new(),
-        }));
+        };
+        entries.push(Entry::new(engine, trace.len()));
     }
     let mut origins = Vec::new();
     for (algorithm, origin) in of_peers.into_iter().flatten() {
-        entries.push(Entry::new(algorithm));
+        entries.push(Entry::new(algorithm, trace.len()));
         origins.push(origin);
     }
     let steps = plan.repeats + plan.update_repeats + 1;

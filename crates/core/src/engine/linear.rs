@@ -92,22 +92,21 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 211.0,
-    compare: 22.0,
-    compare_word: 2.7,
+    lookup: 60.0,
+    compare: 17.8,
+    compare_word: 1.9,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 52.0,
-    compare: 22.0,
-    compare_word: 2.7,
-    mispredictions: 1.00,
+    lookup: 60.0,
+    compare: 17.8,
+    compare_word: 1.9,
     ..Prices::NONE
 };
 
 // Instructions; what they were fitted to: see `crate::estimate`.
 /// Sorting and copying a rule.
-const BUILD: f64 = 220.0;
+const BUILD: f64 = 300.0;
 const BUILD_BYTE: f64 = 1.0;
 /// An update, and what moving a line of the array takes of reading one.
 const UPDATE: f64 = 900.0;

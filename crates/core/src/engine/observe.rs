@@ -20,10 +20,14 @@ use crate::limits::Limits;
 use crate::machine::Work;
 use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
+use crate::schema::Schema;
 use crate::seed::splitmix;
 
 /// The smaller of two samples has this share of the rules of the larger one.
 const SHARE: usize = 4;
+
+/// The most rules of a sample over which trees are built.
+const IN_A_TREE: usize = 4096;
 
 /// Headers that are looked up. The counts of 512 are within a tenth of those of
 /// all, mostly.
@@ -56,8 +60,26 @@ impl Met {
         shape: &Shape,
         growth: Growth,
     ) -> Result<Met, BuildError> {
+        Met::of_some(spec, shape, usize::MAX, growth)
+    }
+
+    /// The same for a decision tree, whose building takes longer, so there are fewer
+    /// rules in the sample.
+    ///
+    /// # Errors
+    /// Those of building over the sample.
+    pub(in crate::engine) fn of_tree(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
+        Met::of_some(spec, shape, IN_A_TREE, FREE)
+    }
+
+    fn of_some(
+        spec: &EngineSpec,
+        shape: &Shape,
+        most: usize,
+        growth: Growth,
+    ) -> Result<Met, BuildError> {
         let rules = shape.rules();
-        let sample = some_of(shape.sample(), rules);
+        let sample = some_of(shape.sample(), rules.min(most));
         let large = Met::over(spec, &sample)?;
         if sample.len() >= rules || sample.len() < 2 * SHARE {
             return Ok(large);
@@ -135,12 +157,11 @@ impl Prices {
         probe_lines: 0.0,
     };
 
-    /// The work of a lookup, reads left out.
-    fn computing(&self, met: &Met, shape: &Shape) -> Work {
-        let schema = shape.schema();
+    /// The work of a lookup among `rules` rules, reads left out.
+    fn computing(&self, met: &Met, schema: &Schema, rules: usize) -> Work {
         let more = |words: usize, few: usize| words.saturating_sub(few) as f64;
         let (key, rule) = (more(schema.key_words(), 2), more(schema.rule_words(), 5));
-        let doublings = (shape.rules().max(1) as f64).log2();
+        let doublings = (rules.max(1) as f64).log2();
         let probe = self.probe + self.probe_doubling * doublings + self.probe_word * key;
         let compare = self.compare + self.compare_word * rule;
         Work::of(self.lookup + met.probes * probe + met.compared * compare)
@@ -150,14 +171,37 @@ impl Prices {
     /// The work of a header of a batch: lines of `bytes` bytes are read together
     /// with those of other headers.
     pub(in crate::engine) fn batch(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
+        self.batch_among(met, shape.schema(), shape.rules(), bytes)
+    }
+
+    /// The same among `rules` rules.
+    pub(in crate::engine) fn batch_among(
+        &self,
+        met: &Met,
+        schema: &Schema,
+        rules: usize,
+        bytes: usize,
+    ) -> Work {
         let lines = self.lines + met.probes * self.probe_lines;
-        self.computing(met, shape).reading_ahead(lines, bytes)
+        self.computing(met, schema, rules)
+            .reading_ahead(lines, bytes)
     }
 
     /// The work of a header that is looked up alone. Tables are probed while others
     /// are waited for; nothing else is done ahead.
     pub(in crate::engine) fn single(&self, met: &Met, shape: &Shape, bytes: usize) -> Work {
-        self.computing(met, shape)
+        self.single_among(met, shape.schema(), shape.rules(), bytes)
+    }
+
+    /// The same among `rules` rules.
+    pub(in crate::engine) fn single_among(
+        &self,
+        met: &Met,
+        schema: &Schema,
+        rules: usize,
+        bytes: usize,
+    ) -> Work {
+        self.computing(met, schema, rules)
             .reading(self.lines, bytes)
             .reading_ahead(met.probes * self.probe_lines, bytes)
     }
@@ -199,7 +243,6 @@ fn corner(rule: &RuleRef<'_>, state: &mut u64) -> Vec<u128> {
 mod tests {
     use super::*;
     use crate::rule::Rule;
-    use crate::schema::Schema;
 
     /// Pairs of hosts, which differ.
     fn pairs(count: u32) -> Shape {

@@ -117,22 +117,17 @@ fn tuples_beyond_sample(shape: &Shape) -> f64 {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 535.0,
-    probe: 75.0,
-    probe_word: 5.0,
-    compare: 17.0,
-    compare_word: 3.0,
-    probe_lines: 1.50,
+    lookup: 224.0,
+    probe: 39.0,
+    probe_word: 6.0,
+    probe_lines: 4.4,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 587.0,
-    probe: 88.0,
-    probe_word: 5.0,
-    compare: 17.0,
-    compare_word: 3.0,
-    mispredictions: 1.00,
-    probe_lines: 1.50,
+    lookup: 290.0,
+    probe: 47.0,
+    probe_word: 10.0,
+    probe_lines: 6.8,
     ..Prices::NONE
 };
 

@@ -27,13 +27,18 @@ const fn toy(
     }
 }
 
+/// What takes so long on the default machine.
+fn work(ns: f64) -> Work {
+    Work::of(ns / Machine::default().instruction_ns())
+}
+
 fn costs(batch: f64, single: f64, update: Option<f64>, bytes: usize) -> Costs {
     Costs {
         bytes,
         build: Work::of(1.0),
-        batch: Work::of(batch * 10.0),
-        single: Work::of(single * 10.0),
-        update: update.map(|ns| Work::of(ns * 10.0)),
+        batch: work(batch),
+        single: work(single),
+        update: update.map(work),
     }
 }
 

@@ -122,8 +122,9 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     })
 }
 
-/// What lookups meet: each field once, and blocks until one has a rule. Of these
-/// there are as many more as there are more rules, the first one left out.
+/// What lookups meet: as probes, each field once; as rules, blocks until one has a
+/// rule. Of these there are as many more as there are more rules, the first one left
+/// out.
 #[allow(clippy::cast_precision_loss)] // an estimate
 pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
     let found = Met::of(spec, shape, [0.0, 0.0])?;
@@ -131,12 +132,13 @@ pub(super) fn met(spec: &EngineSpec, shape: &Shape) -> Result<Met, BuildError> {
     let fields = searched
         .filter(|field| field.prefixes + field.ranges > 0)
         .count() as f64;
-    let beyond = (found.probes - fields - 1.0).max(0.0);
-    let sampled = shape.sample().len().clamp(1, shape.rules().max(1));
-    let times = shape.rules() as f64 / sampled as f64;
+    let blocks = (found.probes - fields).max(1.0);
+    let beyond_one = |rules: usize| (blocks_of(rules).max(2) - 1) as f64;
+    let sampled = shape.sample().len().min(shape.rules());
+    let times = beyond_one(shape.rules()) / beyond_one(sampled);
     Ok(Met {
-        probes: found.probes + beyond * (times - 1.0).max(0.0),
-        ..found
+        probes: fields,
+        compared: 1.0 + (blocks - 1.0) * times,
     })
 }
 
@@ -188,22 +190,18 @@ fn check_vectors(spec: &EngineSpec, bytes: usize) -> Result<(), BuildError> {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 pub(super) const BATCH: Prices = Prices {
-    lookup: 26.0,
-    probe: 108.0,
-    probe_word: 2.0,
-    compare_word: 1.0,
-    lines: 2.0,
-    probe_lines: 0.15,
+    lookup: 160.0,
+    probe: 130.0,
+    compare: 36.4,
+    lines: 15.0,
     ..Prices::NONE
 };
 pub(super) const SINGLE: Prices = Prices {
-    lookup: 416.0,
-    probe: 57.0,
-    probe_word: 2.0,
-    compare_word: 1.0,
-    mispredictions: 1.00,
-    lines: 0.10,
-    probe_lines: 0.15,
+    lookup: 258.0,
+    probe: 163.0,
+    probe_word: 2.2,
+    compare: 30.0,
+    lines: 1.5,
     ..Prices::NONE
 };
 
@@ -213,7 +211,7 @@ const RULE: f64 = 1500.0;
 /// Making an interval.
 const INTERVAL: f64 = 200.0;
 /// Copying or comparing a byte of a row.
-const BYTE: f64 = 0.8;
+const BYTE: f64 = 1.2;
 
 /// Blocks that count as one step of work while building.
 const STEP_BLOCKS: usize = 32;

@@ -30,27 +30,24 @@ const SHARE: usize = 4;
 const MOST_POWER: f64 = 0.1;
 
 /// How what lookups meet grows with the number of rules.
-const GROWTH: Growth = [0.0, 0.1];
+const GROWTH: Growth = [0.0, 0.05];
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    probe: 223.0,
-    probe_doubling: 17.0,
-    probe_word: 2.0,
-    compare: 31.0,
-    compare_word: 1.0,
-    lines: 1.00,
+    lookup: 87.0,
+    probe: 48.0,
+    probe_word: 4.9,
+    compare: 27.0,
+    probe_lines: 0.1,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    probe: 188.0,
-    probe_doubling: 16.0,
-    probe_word: 2.0,
-    compare: 8.3,
-    compare_word: 1.0,
-    mispredictions: 0.01,
-    lines: 1.15,
+    lookup: 154.0,
+    probe: 66.0,
+    compare: 5.0,
+    compare_word: 2.5,
+    lines: 0.95,
     ..Prices::NONE
 };
 

@@ -431,21 +431,23 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         }
     }
 
-    /// Each tree is a table.
+    /// Every node on the way is a table without rules, the leaf one with rules; a tree
+    /// that is not searched is one more.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
         let mut trace = LookupTrace {
             probes: Vec::new(),
             tables: Algorithm::tables(self),
             winner: Winner::MISS,
         };
-        self.trees.trace(key, &mut trace);
+        let mut searched = self.trees.trace(key, &mut trace);
         if let Some(old) = &self.old {
             let first = trace.probes.len();
-            old.trace(key, &mut trace);
+            searched += old.trace(key, &mut trace);
             for probe in &mut trace.probes[first..] {
                 probe.table += self.trees.trees.len();
             }
         }
+        trace.tables = trace.tables.saturating_sub(searched) + trace.probes.len();
         trace
     }
 

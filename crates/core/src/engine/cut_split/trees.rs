@@ -491,20 +491,34 @@ impl<const W: usize> Trees<W> {
         winner
     }
 
-    /// A lookup with a winner at hand, written down: a probe for each tree.
-    pub(super) fn trace(&self, key: &[u64; W], trace: &mut LookupTrace) {
+    /// A lookup with a winner at hand, written down: a probe for each node. Says how
+    /// many trees were searched.
+    pub(super) fn trace(&self, key: &[u64; W], trace: &mut LookupTrace) -> usize {
+        let mut searched = 0;
         for &(best, root) in &self.order {
             if best >= trace.winner.rank() {
                 break;
             }
+            searched += 1;
+            let tree = self.trees.iter().position(|tree| tree.root == root);
+            let tree = tree.expect("a tree in the order");
             let mut mask = vec![0; W];
-            let leaf = self.nodes.leaf(root, key, |node| node.want(key, &mut mask));
+            let leaf = self.nodes.leaf(root, key, |node| {
+                let mut of_node = vec![0; W];
+                node.want(key, &mut of_node);
+                node.want(key, &mut mask);
+                trace.probes.push(Probe {
+                    table: tree,
+                    mask: of_node,
+                    rules: 0,
+                    compared: Vec::new(),
+                    winner: Winner::MISS,
+                });
+            });
             let mut compared = Vec::new();
             let winner = self.rows.compare(leaf, key, trace.winner, |row, _| {
                 compared.extend(winner_of(row).rule());
             });
-            let tree = self.trees.iter().position(|tree| tree.root == root);
-            let tree = tree.expect("a tree in the order");
             trace.probes.push(Probe {
                 table: tree,
                 mask,
@@ -518,6 +532,7 @@ impl<const W: usize> Trees<W> {
             });
             trace.winner = winner;
         }
+        searched
     }
 
     /// What it takes to find a rule, of which a key is given: nodes, and rules

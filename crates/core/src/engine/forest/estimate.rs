@@ -36,20 +36,33 @@ const GROWTH: Growth = [0.0, 0.3];
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 7.0,
-    probe: 74.0,
-    probe_word: 4.0,
-    compare: 4.2,
+    lookup: 15.0,
+    probe_word: 0.7,
+    compare: 12.0,
     compare_word: 3.0,
-    lines: 2.00,
+    probe_lines: 3.5,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    probe: 127.0,
-    probe_word: 4.0,
-    compare: 7.6,
-    compare_word: 3.0,
-    lines: 1.00,
+    probe: 134.0,
+    probe_word: 9.8,
+    compare: 26.0,
+    compare_word: 6.2,
+    lines: 0.5,
+    ..Prices::NONE
+};
+/// The same where runs begin with fingerprints, of fifteen fields.
+const BATCH_WIDE: Prices = Prices {
+    lookup: 10.0,
+    probe: 24.0,
+    compare: 21.0,
+    probe_lines: 2.3,
+    ..Prices::NONE
+};
+const SINGLE_WIDE: Prices = Prices {
+    lookup: 470.0,
+    probe: 137.0,
+    compare: 30.0,
     ..Prices::NONE
 };
 
@@ -63,11 +76,14 @@ const UPDATE_WORD: f64 = 65.0;
 const UPDATE_LINES: f64 = 4.2;
 /// Learning: once, and for each tuple, each less for fewer rules than those; for
 /// all tuples at most; dealing a rule out.
-const LEARN: f64 = 4.5e7;
+const LEARN: f64 = 7.0e7;
 const LEARN_TUPLE: f64 = 3.0e5;
 const LEARN_FEW: [f64; 2] = [500.0, 5000.0];
 const LEARN_MOST: f64 = 3.0e8;
 const DEAL: f64 = 2000.0;
+/// How many times that is where runs begin with fingerprints, for which more is
+/// searched.
+const LEARN_WIDE: f64 = 3.0;
 
 /// A table of the root.
 struct Table {
@@ -169,18 +185,23 @@ fn at<const W: usize>(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildEr
     let bytes = rows + Structure::<W>::table_bytes_for(count, slots);
 
     let met = Met::of(spec, shape, GROWTH)?;
+    let (batch, single) = match fingerprints {
+        true => (BATCH_WIDE, SINGLE_WIDE),
+        false => (BATCH, SINGLE),
+    };
     let few = (all / LEARN_FEW[0]).min(1.0);
     let some = (all / LEARN_FEW[1]).min(1.0);
     let kinds = LEARN_TUPLE * shape.tuples().len() as f64;
-    let learning = LEARN * few + (kinds * some).min(LEARN_MOST);
+    let more_search = if fingerprints { LEARN_WIDE } else { 1.0 };
+    let learning = more_search * (LEARN * few + (kinds * some).min(LEARN_MOST));
     let more = (W as f64 - 2.0).max(0.0);
     let update =
         Work::of(UPDATE + UPDATE_WORD * more + nested * NESTED).reading(UPDATE_LINES, bytes);
     Ok(Costs {
         bytes,
         build: Work::of(learning + DEAL * all),
-        batch: BATCH.batch(&met, shape, bytes),
-        single: SINGLE.single(&met, shape, bytes),
+        batch: batch.batch(&met, shape, bytes),
+        single: single.single(&met, shape, bytes),
         update: Some(update),
     })
 }

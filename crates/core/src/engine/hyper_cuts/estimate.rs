@@ -6,7 +6,7 @@ use super::check_rules;
 use super::grow::{Bounds, Grow};
 use super::node::Nodes;
 use crate::engine::EngineSpec;
-use crate::engine::observe::{FREE, Met, Prices};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{PerRule, Prediction, indices};
 use crate::error::BuildError;
@@ -20,38 +20,31 @@ use crate::ruleset::RuleSet;
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 323.0,
-    probe: 32.0,
-    probe_word: 2.0,
-    compare: 32.0,
-    compare_word: 1.0,
-    lines: 8.00,
-    probe_lines: 2.00,
+    lookup: 189.0,
+    probe: 77.0,
+    probe_word: 0.8,
+    compare: 20.3,
+    compare_word: 2.15,
+    probe_lines: 1.0,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 116.0,
-    probe: 73.0,
-    probe_word: 2.0,
-    compare: 25.0,
-    compare_word: 1.0,
-    mispredictions: 1.00,
-    lines: 1.00,
+    probe: 112.5,
+    probe_word: 0.2,
+    compare: 17.9,
+    compare_word: 2.1,
+    lines: 1.6,
     ..Prices::NONE
 };
 
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 150.0;
-/// Going down to a child, beside reading it.
-const NODE: f64 = 10.0;
-/// Comparing a rule.
-const RULE: f64 = 10.0;
 /// Copying a rule, and dividing each of its fields.
 const COPY: f64 = 600.0;
-const FIELD: f64 = 1000.0;
-/// Copying a rule to a child, choosing cuts included.
-const COPIED: f64 = 200.0;
+const FIELD: f64 = 600.0;
+/// Copying a rule to a child, choosing cuts included, which are looked for in each
+/// field.
+const COPIED: f64 = 1100.0;
+const COPIED_FIELD: f64 = 300.0;
 
 /// What a tree over `count` rules would be, of which `some` are a sample, by their
 /// indices in a rule set. Builds trees over the sample.
@@ -89,23 +82,22 @@ pub(in crate::engine) fn predict(
     )?;
     let rules_bytes = RankedRules::bytes_of(rules.schema(), count);
     let fields = rules.schema().fields().len() as f64;
-    let count = count as f64;
-    let nodes = Nodes::bytes_of(whole((tree.nodes * count).ceil()).max(1));
-    let lists = bytes_of::<u32>(whole((tree.places * count).ceil()));
+    let in_all = |of_each: f64| whole((of_each * count as f64).ceil());
+    let nodes = Nodes::bytes_of(in_all(tree.nodes).max(1));
+    let lists = bytes_of::<u32>(in_all(tree.places));
     let bytes = rules_bytes.saturating_add(nodes).saturating_add(lists);
-    let compared = (tree.length / 2.0).max(1.0);
+    // The leaf is met as well, and half of its rules.
+    let met = Met {
+        probes: tree.depth + 1.0,
+        compared: (tree.length / 2.0).max(1.0),
+    };
     let copying = COPY + FIELD * fields;
-    let instructions = LOOKUP + tree.depth * NODE + compared * RULE;
+    let copied = COPIED + COPIED_FIELD * fields;
     Ok(Prediction {
         bytes,
-        build: Work::of(count * (copying + tree.work * COPIED)),
-        batch: Work::of(instructions)
-            .reading(tree.depth / 16.0, nodes)
-            .reading_ahead(2.0, bytes),
-        single: Work::of(instructions)
-            .mispredicting(1.0)
-            .reading(tree.depth / 2.0, nodes)
-            .reading(2.0, bytes),
+        build: Work::of(count as f64 * (copying + tree.work * copied)),
+        batch: BATCH.batch_among(&met, rules.schema(), count, bytes),
+        single: SINGLE.single_among(&met, rules.schema(), count, bytes),
     })
 }
 
@@ -115,7 +107,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let predict =
         |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
     let predicted = unwatched(predict);
-    let (met, bytes) = (Met::of(spec, shape, FREE)?, predicted.bytes);
+    let (met, bytes) = (Met::of_tree(spec, shape)?, predicted.bytes);
     Ok(Costs {
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),

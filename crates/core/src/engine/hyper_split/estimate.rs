@@ -6,7 +6,7 @@ use super::check_rules;
 use super::grow::{Bounds, Grow};
 use super::node::Nodes;
 use crate::engine::EngineSpec;
-use crate::engine::observe::{FREE, Met, Prices};
+use crate::engine::observe::{Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{PerRule, Prediction, indices};
 use crate::error::BuildError;
@@ -20,38 +20,29 @@ use crate::ruleset::RuleSet;
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 168.0,
-    probe: 13.0,
-    probe_word: 2.0,
-    compare: 26.0,
-    compare_word: 1.0,
-    lines: 8.00,
-    probe_lines: 1.00,
+    lookup: 188.0,
+    probe: 19.5,
+    probe_word: 0.9,
+    compare: 22.0,
+    compare_word: 1.8,
+    probe_lines: 0.5,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 291.0,
-    probe: 29.0,
-    probe_word: 2.0,
-    compare: 8.3,
-    compare_word: 1.0,
-    mispredictions: 1.00,
-    lines: 1.00,
+    probe: 69.0,
+    probe_word: 1.2,
+    compare: 20.0,
+    compare_word: 1.4,
+    lines: 1.5,
     ..Prices::NONE
 };
 
 // Instructions; what they were fitted to: see `crate::estimate`.
-/// A lookup besides what follows.
-const LOOKUP: f64 = 150.0;
-/// Going down to a child, beside reading it.
-const NODE: f64 = 10.0;
-/// Comparing a rule.
-const RULE: f64 = 10.0;
 /// Copying a rule, and dividing each of its fields.
 const COPY: f64 = 600.0;
-const FIELD: f64 = 1000.0;
+const FIELD: f64 = 600.0;
 /// Clipping a rule to the box of a child, choosing cuts included.
-const CLIP: f64 = 200.0;
+const CLIP: f64 = 320.0;
 
 /// What a tree over `count` rules would be, of which `some` are a sample, by their
 /// indices in a rule set. Builds trees over the sample.
@@ -89,23 +80,21 @@ pub(in crate::engine) fn predict(
     )?;
     let rules_bytes = RankedRules::bytes_of(rules.schema(), count);
     let fields = rules.schema().fields().len() as f64;
-    let count = count as f64;
-    let nodes = Nodes::bytes_of(whole((tree.nodes * count).ceil()).max(2));
-    let lists = bytes_of::<u32>(whole((tree.places * count).ceil()));
+    let in_all = |of_each: f64| whole((of_each * count as f64).ceil());
+    let nodes = Nodes::bytes_of(in_all(tree.nodes).max(2));
+    let lists = bytes_of::<u32>(in_all(tree.places));
     let bytes = rules_bytes.saturating_add(nodes).saturating_add(lists);
-    let compared = (tree.length / 2.0).max(1.0);
+    // The leaf is met as well, and half of its rules.
+    let met = Met {
+        probes: tree.depth + 1.0,
+        compared: (tree.length / 2.0).max(1.0),
+    };
     let copying = COPY + FIELD * fields;
-    let instructions = LOOKUP + tree.depth * NODE + compared * RULE;
     Ok(Prediction {
         bytes,
-        build: Work::of(count * (copying + tree.work * CLIP)),
-        batch: Work::of(instructions)
-            .reading(tree.depth / 16.0, nodes)
-            .reading_ahead(2.0, bytes),
-        single: Work::of(instructions)
-            .mispredicting(1.0)
-            .reading(tree.depth / 2.0, nodes)
-            .reading(2.0, bytes),
+        build: Work::of(count as f64 * (copying + tree.work * CLIP)),
+        batch: BATCH.batch_among(&met, rules.schema(), count, bytes),
+        single: SINGLE.single_among(&met, rules.schema(), count, bytes),
     })
 }
 
@@ -115,7 +104,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     let predict =
         |monitor: &mut Monitor<'_>| predict(spec, sample, &indices(shape), count, monitor);
     let predicted = unwatched(predict);
-    let (met, bytes) = (Met::of(spec, shape, FREE)?, predicted.bytes);
+    let (met, bytes) = (Met::of_tree(spec, shape)?, predicted.bytes);
     Ok(Costs {
         batch: BATCH.batch(&met, shape, bytes),
         single: SINGLE.single(&met, shape, bytes),

@@ -32,21 +32,20 @@ const GROWTH: Growth = [0.0, 0.15];
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    probe_doubling: 19.0,
-    probe_word: 5.0,
-    compare: 113.0,
-    compare_word: 3.0,
-    lines: 2.00,
+    lookup: 104.0,
+    probe: 67.0,
+    probe_doubling: 13.6,
+    probe_word: 13.4,
+    compare: 24.0,
+    probe_lines: 2.8,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 21.0,
-    probe_doubling: 21.0,
-    probe_word: 5.0,
-    compare: 49.0,
-    compare_word: 3.0,
-    mispredictions: 1.00,
-    lines: 3.00,
+    lookup: 275.0,
+    probe_doubling: 16.7,
+    probe_word: 4.8,
+    compare: 31.0,
+    lines: 0.34,
     ..Prices::NONE
 };
 
@@ -56,7 +55,7 @@ const UPDATE: f64 = 1320.0;
 const UPDATE_LINES: f64 = 17.9;
 /// Placing a rule while building: whatever it is, for each word of a key beyond
 /// two, and for each partition.
-const PLACE: f64 = 3360.0;
+const PLACE: f64 = 4000.0;
 const PLACE_WORD: f64 = 990.0;
 const PLACE_PARTITION: f64 = 100.0;
 

@@ -142,12 +142,20 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let direct = direct.map(|(field, _)| bytes_of::<u16>(direct_values(field.width(), 0)));
     let bytes = bytes_of::<u32>(cells).saturating_add(direct.sum());
     let fits = vectors.bytes.saturating_add(bytes) <= most_bytes(spec);
-    if tables == 0 || !fits || spec.options().whole("effort") == 0 {
+    let bounds = Bounds {
+        effort: spec.options().whole("effort"),
+        bytes: most_bytes(spec),
+    };
+    let effort = bounds.steps(shape.rules()) as f64 * STEP;
+    let sets = (cells as f64 * SET).min(effort);
+    if tables == 0 || !fits || bounds.effort == 0 {
         let plain = EngineSpec::named("bit-vector").expect("a registered engine");
         let (met, bytes) = (bit_vector::met(&plain, shape)?, vectors.bytes);
         return Ok(Costs {
             batch: bit_vector::BATCH.batch(&met, shape, bytes),
             single: bit_vector::SINGLE.single(&met, shape, bytes),
+            // Tables were begun, until there was too much work.
+            build: vectors.build + Work::of(effort),
             ..vectors
         });
     }
@@ -161,7 +169,7 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let all = vectors.bytes + bytes;
     Ok(Costs {
         bytes: all,
-        build: vectors.build + Work::of(cells as f64 * CELL),
+        build: vectors.build + Work::of(cells as f64 * CELL + sets),
         batch: BATCH.batch(&met, shape, all),
         single: SINGLE.single(&met, shape, all),
         update: None,
@@ -171,25 +179,25 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
 const BATCH: Prices = Prices {
-    lookup: 294.0,
-    probe_word: 2.0,
-    compare_word: 1.0,
-    lines: 2.00,
-    probe_lines: 0.15,
+    lookup: 123.0,
+    probe: 63.0,
+    lines: 1.5,
     ..Prices::NONE
 };
 const SINGLE: Prices = Prices {
-    lookup: 402.0,
-    probe_word: 2.0,
-    compare_word: 1.0,
-    mispredictions: 1.00,
-    lines: 0.10,
+    lookup: 420.0,
+    probe: 45.0,
+    probe_lines: 0.7,
     ..Prices::NONE
 };
 
 // Instructions; what they were fitted to: see `crate::estimate`.
 /// An entry of a table.
 const CELL: f64 = 40.0;
+/// Finding out which set of rules an entry has, and a step of that work, of which
+/// there are at most as many as the option `effort` allows.
+const SET: f64 = 150.0;
+const STEP: f64 = 23.0;
 
 /// The most bytes of vectors and tables together.
 fn most_bytes(spec: &EngineSpec) -> usize {

@@ -65,7 +65,6 @@ use crate::classifier::{LookupTrace, Metric};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::hyper_cuts::HyperCuts;
 use crate::engine::hyper_split::HyperSplit;
-use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{MOST_RULES, Outline, indices};
 use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
@@ -127,31 +126,10 @@ fn check_rules(rules: usize) -> Result<(), BuildError> {
     Ok(())
 }
 
-/// How what lookups meet grows with the number of rules.
-const GROWTH: Growth = [0.0, 0.4];
+/// Choosing builds about so many times as many trees over a sample as there will be.
+const CHOOSING_BUILDS: f64 = 4.0;
 
-/// What lookups cost, in batches and alone; what it was fitted to: see
-/// `crate::estimate`.
-const BATCH: Prices = Prices {
-    lookup: 422.0,
-    probe_word: 2.0,
-    compare: 49.0,
-    compare_word: 1.0,
-    lines: 8.00,
-    probe_lines: 0.20,
-    ..Prices::NONE
-};
-const SINGLE: Prices = Prices {
-    lookup: 349.0,
-    probe: 25.0,
-    probe_word: 2.0,
-    compare: 17.0,
-    compare_word: 1.0,
-    mispredictions: 1.00,
-    lines: 1.98,
-    ..Prices::NONE
-};
-
+#[allow(clippy::cast_precision_loss)] // an estimate
 fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     check_rules(shape.rules())?;
     let rules = Rules {
@@ -162,15 +140,12 @@ fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let predicted = unwatched(|monitor| {
         let plan = Plan::choose(spec, rules, monitor)?;
         let mut predicted = plan.predict(spec, rules, monitor)?;
+        let choosing = CHOOSING_BUILDS * plan::SAMPLE as f64 / rules.count.max(1) as f64;
+        predicted.build = predicted.build * (1.0 + choosing);
         predicted.bytes += container_bytes(plan.trees.len());
         Ok(predicted)
     });
-    let (met, bytes) = (Met::of(spec, shape, GROWTH)?, predicted.bytes);
-    Ok(Costs {
-        batch: BATCH.batch(&met, shape, bytes),
-        single: SINGLE.single(&met, shape, bytes),
-        ..predicted.costs()
-    })
+    Ok(predicted.costs())
 }
 
 /// The engine at every key width.

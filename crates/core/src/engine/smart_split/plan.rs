@@ -9,7 +9,7 @@ use crate::monitor::Monitor;
 use crate::ruleset::RuleSet;
 
 /// The most rules by which ways are compared.
-const SAMPLE: usize = 512;
+pub(super) const SAMPLE: usize = 512;
 
 /// Fewer rules have one tree.
 const FEW: usize = 64;

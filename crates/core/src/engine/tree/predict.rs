@@ -109,8 +109,12 @@ impl Prediction {
     }
 }
 
-/// The indices of the rules of a shape's sample.
+/// The most rules of a shape's sample over which trees are built.
+const SAMPLED: usize = 2048;
+
+/// The indices of rules of a shape's sample.
 pub(in crate::engine) fn indices(shape: &Shape) -> Vec<u32> {
     let sample = shape.sample().len();
-    (0..=u32::MAX).take(sample).collect()
+    let step = sample.div_ceil(SAMPLED).max(1);
+    (0..=u32::MAX).take(sample).step_by(step).collect()
 }

@@ -42,28 +42,60 @@ const MANY: usize = 8;
 const SPLITS: usize = 64;
 
 /// How what lookups meet grows with the number of rules.
-const GROWTH: Growth = [-0.1, 0.1];
+const GROWTH: Growth = [0.05, 0.15];
 
 /// What lookups cost, in batches and alone; what it was fitted to: see
 /// `crate::estimate`.
-const BATCH: Prices = Prices {
-    lookup: 89.0,
-    probe: 87.0,
-    probe_word: 5.0,
-    compare: 42.0,
-    compare_word: 3.0,
-    lines: 2.22,
-    probe_lines: 0.50,
+const ONLINE_BATCH: Prices = Prices {
+    lookup: 10.0,
+    probe: 51.0,
+    compare: 75.0,
+    compare_word: 13.0,
+    probe_lines: 4.3,
     ..Prices::NONE
 };
-const SINGLE: Prices = Prices {
-    probe: 106.0,
-    probe_word: 5.0,
-    compare: 31.0,
-    compare_word: 3.0,
-    mispredictions: 0.79,
-    lines: 1.70,
-    probe_lines: 0.50,
+const ONLINE_SINGLE: Prices = Prices {
+    lookup: 10.0,
+    probe: 77.0,
+    compare: 68.0,
+    compare_word: 12.5,
+    lines: 0.8,
+    probe_lines: 6.0,
+    ..Prices::NONE
+};
+const OFFLINE_BATCH: Prices = Prices {
+    lookup: 10.0,
+    probe: 119.0,
+    probe_word: 20.0,
+    compare: 44.0,
+    compare_word: 2.0,
+    ..Prices::NONE
+};
+const OFFLINE_SINGLE: Prices = Prices {
+    lookup: 10.0,
+    probe: 166.0,
+    probe_word: 21.0,
+    compare: 26.0,
+    lines: 0.75,
+    probe_lines: 0.9,
+    ..Prices::NONE
+};
+const VPP_BATCH: Prices = Prices {
+    lookup: 12.0,
+    probe: 86.0,
+    probe_word: 10.5,
+    compare: 55.0,
+    compare_word: 2.7,
+    probe_lines: 2.2,
+    ..Prices::NONE
+};
+const VPP_SINGLE: Prices = Prices {
+    lookup: 33.0,
+    probe: 26.0,
+    probe_word: 14.0,
+    compare: 83.0,
+    lines: 0.4,
+    probe_lines: 10.8,
     ..Prices::NONE
 };
 
@@ -86,7 +118,11 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
         form,
         placing: Placing::ByTrial { moves },
         met: Met::of(spec, shape, GROWTH)?,
-        prices: [BATCH, SINGLE],
+        prices: match settings.variant {
+            Variant::Online => [ONLINE_BATCH, ONLINE_SINGLE],
+            Variant::Offline => [OFFLINE_BATCH, OFFLINE_SINGLE],
+            Variant::Vpp => [VPP_BATCH, VPP_SINGLE],
+        },
     };
     Ok(space.estimate(tables))
 }

@@ -4,7 +4,7 @@
 //! [DEC14]: classyard::papers#dec14
 
 use super::measure::Lookups;
-use super::model::{self, Fitted, Mode, error, measured, parts, within};
+use super::model::{self, Fitted, Mode, error, measured, within, worked};
 use super::{ENGINE, PAPER_FORM, Study};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
@@ -17,8 +17,7 @@ use classyard::Machine;
 const FITTED: usize = 2;
 
 /// The structures over these rule sets whose times they are fitted to: as it is,
-/// with other limits on lists, and without grouping. So the work differs, and
-/// constants can be told apart.
+/// with other limits on lists, and without grouping.
 const STRUCTURES: [&str; 4] = [
     ENGINE,
     "decomposition:share=2",
@@ -57,7 +56,7 @@ impl Model {
         let fitted = |mode: Mode| {
             let points = fits
                 .iter()
-                .map(|(_, lookups)| (parts(lookups, mode, &machine), measured(lookups, mode)));
+                .map(|(_, lookups)| (worked(lookups, mode, &machine), measured(lookups, mode)));
             Fitted::to(&points.collect::<Vec<_>>())
         };
         Ok(Model {
@@ -79,7 +78,7 @@ impl Model {
     /// The predicted time of a lookup.
     pub(super) fn predict(&self, lookups: &Lookups, mode: Mode) -> f64 {
         self.constants(mode)
-            .predict(parts(lookups, mode, &self.machine))
+            .predict(worked(lookups, mode, &self.machine))
     }
 }
 
@@ -190,9 +189,9 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         title: "Time against rules, and the model (Fig. 2, Tables V and VI)".to_owned(),
         method: format!(
             "Medians of CPU time. The engine counts in its structure what lookups of 256 headers do; \
-             the machine's curves say what a line takes that lies in so many bytes; three constants \
-             for either kind of lookup are fitted to {} structures over the {} smallest rule sets \
-             and predict the others. The processor's counters of cache accesses are not to be had \
+             what that costs was fitted to rule sets with other seeds; the machine's curves say what \
+             a line takes that lies in so many bytes; a factor for either kind of lookup is fitted \
+             to {} structures over the {} smallest rule sets and predicts the others. The processor's counters of cache accesses are not to be had \
              by a program: accesses are counted in the structure.",
             model.fits.len(),
             model.sizes.len()
@@ -209,24 +208,14 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
 /// The counterpart of Tables V and VI.
 fn fitted_grid(model: &Model) -> Grid {
     let row = |name: &str, mode: Mode| {
-        let [instruction, reads, rest] = model.constants(mode).constants;
-        vec![
-            name.to_owned(),
-            format!("{instruction:.4}"),
-            format!("{reads:.3}"),
-            format!("{rest:.2}"),
-        ]
+        let factor = model.constants(mode).factor;
+        vec![name.to_owned(), format!("{factor:.3}")]
     };
     Grid {
         title: "Fitted constants (Tables V and VI)".to_owned(),
-        columns: [
-            "lookups",
-            "η1: ns an instruction",
-            "β: share of the time of reads",
-            "α: ns, whatever the rules",
-        ]
-        .map(str::to_owned)
-        .to_vec(),
+        columns: ["lookups", "λ: measured time over the time of the work"]
+            .map(str::to_owned)
+            .to_vec(),
         words: 1,
         rows: vec![
             row("one by one", Mode::Single),
@@ -240,9 +229,7 @@ fn counted_grid(study: &mut Study<'_>, model: &Model) -> Result<Grid, Failure> {
     let mut rows = Vec::new();
     for rules in study.dec14_sizes() {
         let lookups = study.dec14_lookups(ENGINE, rules)?;
-        let levels = model
-            .machine
-            .levels(&model::reads(&lookups.counts, Mode::Batch));
+        let levels = model.machine.levels(&model::reads(&lookups.counts));
         let number = |name: &str| format!("{:.1}", model::count(&lookups.counts, name));
         let mut row = vec![size_name(rules), number("instructions a lookup")];
         row.extend(model::lines(&lookups.counts).map(|(_, lines, _)| format!("{lines:.1}")));
