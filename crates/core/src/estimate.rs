@@ -287,7 +287,7 @@ impl Shape {
     ///
     /// The same for the different matches of a field.
     ///
-    /// The sample has at most 2,048 rules, at equal distances in the set.
+    /// The sample has at most 8,192 rules, at equal distances in the set.
     ///
     /// Takes 0.05 to 0.1 µs a rule and 0.02 µs for each of its fields, and
     /// besides the bitmaps as much memory as the distinct masks and the sample.
@@ -413,7 +413,7 @@ impl Shape {
         &self.fields
     }
 
-    /// Some of the rules, or such that are like them: at most 2,048. There may be
+    /// Some of the rules, or such that are like them: at most 8,192. There may be
     /// more than the shape has rules, or fewer.
     #[must_use]
     pub fn sample(&self) -> &RuleSet {

@@ -158,3 +158,43 @@ pub(crate) fn judge(
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    /// Notes what it is asked for.
+    struct Noting<'a>(&'a RefCell<Vec<&'static str>>);
+
+    impl Candidate for Noting<'_> {
+        fn batch_rate(&mut self) -> Result<f64, String> {
+            self.0.borrow_mut().push("batch");
+            Ok(1.0)
+        }
+
+        fn single_rate(&mut self) -> Result<f64, String> {
+            self.0.borrow_mut().push("single");
+            Ok(1.0)
+        }
+
+        fn winners(&mut self) -> Result<Vec<Winner>, String> {
+            Ok(Vec::new())
+        }
+    }
+
+    /// With a short trace, what one rate finds in the caches the other finds as well.
+    #[test]
+    fn a_turn_over_a_short_trace_warms_up() {
+        for (headers, expected) in [
+            (SHORT_TRACE, &["batch", "batch", "single"][..]),
+            (SHORT_TRACE + 1, &["batch", "single"][..]),
+        ] {
+            let asked = RefCell::new(Vec::new());
+            let mut entry = Entry::new(Noting(&asked), headers);
+            entry.turn();
+            assert_eq!(*asked.borrow(), expected, "{headers} headers");
+            assert_eq!((entry.batch.len(), entry.single.len()), (1, 1));
+        }
+    }
+}

@@ -118,13 +118,35 @@ fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
         let mut mask = vec![0; key.len()];
         let masked = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
         assert_eq!(masked, expected);
-        assert_eq!(built.trace(key).winner, expected);
+        check_trace(&built.trace(key), built.stats().tables, expected);
         assert_eq!(built.classify_one(key, scratch), expected);
         for _ in 0..4 {
             let other = key.iter().zip(&mask);
             let other = other.map(|(word, mask)| word ^ (splitmix(&mut state) & !mask));
             let other: Vec<u64> = other.collect();
             assert_eq!(left.scan(&other), expected, "{key:x?} {mask:x?} {other:x?}");
+        }
+    }
+}
+
+/// A trace shows each node on the way, then the leaf with its rules; trees that are
+/// not searched are counted.
+fn check_trace(trace: &LookupTrace, trees: usize, expected: Winner) {
+    assert_eq!(trace.winner, expected);
+    let mut searched: Vec<usize> = trace.probes.iter().map(|probe| probe.table).collect();
+    searched.dedup();
+    assert!(searched.len() <= trees, "{searched:?} of {trees}");
+    assert_eq!(trace.tables, trace.probes.len() + trees - searched.len());
+    for of_tree in trace.probes.chunk_by(|a, b| a.table == b.table) {
+        let (leaf, nodes) = of_tree.split_last().expect("a chunk has a probe");
+        for node in nodes {
+            assert!(node.rules == 0 && node.compared.is_empty());
+            assert!(
+                node.mask
+                    .iter()
+                    .zip(&leaf.mask)
+                    .all(|(of, all)| of & !all == 0)
+            );
         }
     }
 }

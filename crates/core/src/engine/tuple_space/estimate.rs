@@ -33,10 +33,10 @@ struct Changes {
 
 /// Tables in a map from masks.
 const BY_MASK: Changes = Changes {
-    update: 530.0,
+    update: 650.0,
     update_word: 71.0,
     update_table: 0.5,
-    lines: 6.7,
+    lines: 9.0,
     place: 1060.0,
     place_word: 190.0,
     place_table: 0.0,
@@ -44,10 +44,10 @@ const BY_MASK: Changes = Changes {
 
 /// Tables that are tried one after the other.
 const BY_TRIAL: Changes = Changes {
-    update: 500.0,
+    update: 590.0,
     update_word: 15.0,
     update_table: 1.5,
-    lines: 11.5,
+    lines: 13.0,
     place: 1250.0,
     place_word: 100.0,
     place_table: 10.0,
