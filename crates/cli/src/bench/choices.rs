@@ -1,8 +1,8 @@
 //! Which engine `auto` takes, beside which one is the fastest.
 //!
 //! All engines are measured, so what each load takes with each of them is known.
-//! `auto` knows predictions alone, or predictions and one more turn of each of the
-//! first few, which is not among those that are measured.
+//! `auto` knows predictions alone, or predictions and the better of two more turns of
+//! each of the first few, which are not among those that are measured.
 
 use std::io::{self, Write};
 use std::time::Duration;

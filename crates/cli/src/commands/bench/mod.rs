@@ -186,7 +186,8 @@ pub(crate) struct Args {
     /// Report which engine `auto` takes under some loads, beside the fastest one
     ///
     /// All engines of -e are measured, updates as well. `auto` is told what engines
-    /// are estimated to cost; or that, and one more turn of the first four.
+    /// are estimated to cost; or that, and the better of two more
+    /// turns of the first four.
     #[arg(
         long,
         conflicts_with_all = ["peers", "hostile", "mixed", "reoptimise"],
