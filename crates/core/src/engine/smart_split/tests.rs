@@ -57,9 +57,7 @@ fn the_option_says_which_trees_there_are() {
     check(built.as_ref(), &keys, &rules);
 }
 
-/// What lookups would take is said of the choice and of one tree. Rules are small, so
-/// that trees over all of them are like those over a sample: no bound on copies stops
-/// them early.
+/// What lookups would take is said of the choice and of one tree.
 #[test]
 fn what_was_predicted_is_reported() {
     let mut state = 7;
@@ -68,24 +66,31 @@ fn what_was_predicted_is_reported() {
         range(low, low + 20)
     };
     let matches = (0..3000).map(|_| vec![small(), small()]);
-    let rules = rules(&schema(&[16, 16]), matches.collect::<Vec<_>>());
-    let built = build("smart-split", &rules);
-    let stats = built.stats();
-    let ns = |name| match stats.metric(name) {
-        Some(MetricValue::Nanoseconds(ns)) => ns,
-        other => panic!("{name}: {other:?}"),
-    };
-    let (chosen, one) = (ns("predicted lookup"), ns("predicted lookup, one tree"));
-    assert!(0.0 < chosen && chosen <= one, "{chosen} ns, {one} ns");
-    let Some(MetricValue::Bytes(bytes)) = stats.metric("predicted bytes") else {
-        panic!("no bytes");
-    };
-    #[allow(clippy::cast_precision_loss)] // a ratio
-    let (bytes, found) = (bytes as f64, stats.bytes() as f64);
-    assert!(
-        bytes < 3.0 * found && found < 3.0 * bytes,
-        "{bytes} for {found}"
-    );
+    let alike = rules(&schema(&[16, 16]), matches.collect::<Vec<_>>());
+    for (option, rules) in [("auto", alike), ("several", mixed(3000))] {
+        let built = build(&format!("smart-split:trees={option}"), &rules);
+        let stats = built.stats();
+        let ns = |name| match stats.metric(name) {
+            Some(MetricValue::Nanoseconds(ns)) => ns,
+            other => panic!("{name}: {other:?}"),
+        };
+        let (chosen, one) = (ns("predicted lookup"), ns("predicted lookup, one tree"));
+        assert!(chosen > 0.0, "{option}: {chosen} ns");
+        // Without one tree among the ways, nothing is said of it.
+        assert!(
+            option == "several" || chosen <= one,
+            "{option}: {chosen} ns, {one} ns"
+        );
+        let Some(MetricValue::Bytes(bytes)) = stats.metric("predicted bytes") else {
+            panic!("no bytes");
+        };
+        #[allow(clippy::cast_precision_loss)] // a ratio
+        let (bytes, found) = (bytes as f64, stats.bytes() as f64);
+        assert!(
+            bytes < 3.0 * found && found < 3.0 * bytes,
+            "{option}: {bytes} for {found}"
+        );
+    }
 }
 
 /// Rules of all trees are hidden, and those behind them found.
