@@ -75,6 +75,26 @@ fn each_engine_has_a_row_for_each_rate() {
     for row in [slow, fast] {
         in_order(&row["apply_seconds"]);
         in_order(&row["visible_seconds"]);
+        assert_eq!(row["plans_installed"], Value::Null, "nothing re-optimises");
+    }
+}
+
+#[test]
+fn tables_are_reoptimised_beside_readers_and_updates() {
+    for more in ["--profiles acl1", "--profiles acl1 --family dual"] {
+        let report = run(&format!(
+            "bench {more} --sizes 300 --headers 2k --changes 2k --repeat 1 --seconds 0.3 \
+             -e sfl(hyper-split):delta=4 --mixed 0,2k --reoptimise --format json"
+        ));
+        let rows = report.exits(0).json().as_array().unwrap().clone();
+        for row in &rows {
+            assert_eq!(row["wrong"], 0, "{row}");
+        }
+        let [still, changing] = &rows[..] else {
+            panic!("{rows:?}");
+        };
+        assert_eq!(still["plans_installed"], 0, "nothing changed");
+        assert!(changing["plans_installed"].as_u64() > Some(1), "{changing}");
     }
 }
 

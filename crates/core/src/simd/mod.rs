@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `isa` | which vector instructions the processor has, proofs of that, masks of the first lanes |
 //! | [`bits`] | rows of bits, joined 512 at a time |
+//! | [`lanes`] | one key compared with eight rules at a time |
 //! | [`pages`] | huge pages |
 //! | this one | prefetching, alignment to cache lines |
 //!
@@ -16,6 +17,7 @@
 
 pub(crate) mod bits;
 mod isa;
+pub(crate) mod lanes;
 pub(crate) mod pages;
 
 pub(crate) use isa::Isa;

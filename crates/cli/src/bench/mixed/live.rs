@@ -2,10 +2,11 @@
 //! of a policy with several parts, where a rule has a form for each.
 
 use classyard::policy::PartId;
+use classyard::reoptimise::{Drift, LookupPlan};
 use classyard::table::{EngineReplica, PolicyReplica, RuleReplica};
 use classyard::{
     BuildError, EngineSpec, Limits, NoProgress, Policy, PolicyTable, PolicyTransaction,
-    PolicyWriter, Table, Transaction, UpdateError, Version, Writer,
+    PolicyWriter, Reader, Table, Transaction, UpdateError, Version, Writer,
 };
 
 use super::churn::{Form, Forms, Kind, Step};
@@ -22,6 +23,15 @@ pub(super) trait Live: Send {
 
     /// Has the transaction accepted.
     fn apply(&mut self) -> Result<Version, UpdateError>;
+
+    /// How far a part has drifted; `None` where its engine cannot be re-optimised.
+    fn drift(reader: &mut Reader<Self::Side>, part: PartId) -> Option<Drift>;
+
+    /// Computes a plan for a part.
+    fn plan(reader: &mut Reader<Self::Side>, part: PartId) -> Option<LookupPlan>;
+
+    /// Begins to install a plan for a part.
+    fn install(&mut self, part: PartId, plan: &LookupPlan) -> bool;
 }
 
 /// A table of one classifier.
@@ -74,6 +84,19 @@ impl Live for Single<'_> {
     fn apply(&mut self) -> Result<Version, UpdateError> {
         self.writer.apply(&self.transaction)
     }
+
+    fn drift(reader: &mut Reader, _: PartId) -> Option<Drift> {
+        reader.drift()
+    }
+
+    fn plan(reader: &mut Reader, _: PartId) -> Option<LookupPlan> {
+        let plan = reader.plan(&mut NoProgress);
+        plan.expect("nobody cancels, and memory is not limited")
+    }
+
+    fn install(&mut self, _: PartId, plan: &LookupPlan) -> bool {
+        self.writer.install(plan)
+    }
 }
 
 /// A table of several parts.
@@ -123,5 +146,18 @@ impl Live for Several<'_> {
 
     fn apply(&mut self) -> Result<Version, UpdateError> {
         self.writer.apply(&self.transaction)
+    }
+
+    fn drift(reader: &mut Reader<PolicyReplica>, part: PartId) -> Option<Drift> {
+        reader.drift(part)
+    }
+
+    fn plan(reader: &mut Reader<PolicyReplica>, part: PartId) -> Option<LookupPlan> {
+        let plan = reader.plan(part, &mut NoProgress);
+        plan.expect("nobody cancels, and memory is not limited")
+    }
+
+    fn install(&mut self, part: PartId, plan: &LookupPlan) -> bool {
+        self.writer.install(part, plan)
     }
 }

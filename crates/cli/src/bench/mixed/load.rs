@@ -13,6 +13,9 @@
 //!   ──────────────── time is up ────────────────
 //! ```
 //!
+//! Where the table is re-optimised, a third thread computes plans, which the writer
+//! installs as they come.
+//!
 //! The writer never sleeps, so that its share of CPU time says whether it had a
 //! processor to itself. Transactions are due at fixed times; a writer that is
 //! late makes them one after the other until it is on time again.
@@ -20,6 +23,7 @@
 use std::collections::VecDeque;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
 use classyard::policy::PartId;
@@ -30,6 +34,7 @@ use super::super::latency::Durations;
 use super::super::measure::{as_rate, thread_cpu_time};
 use super::churn::Churn;
 use super::live::Live;
+use super::optimiser::{PartPlan, optimise};
 use super::processors::{CpuPair, stay_on};
 
 /// Batches whose answers are kept in each run.
@@ -65,6 +70,8 @@ pub(super) struct Pace {
     pub(super) duration: Duration,
     pub(super) publish_interval: Duration,
     pub(super) processors: Option<CpuPair>,
+    /// Whether a third thread re-optimises the table.
+    pub(super) reoptimise: bool,
 }
 
 /// What the reader has measured.
@@ -87,6 +94,8 @@ pub(super) struct Written {
     pub(super) visible: Durations,
     /// The share of the time that went into the table's calls.
     pub(super) busy: f64,
+    /// Plans installed.
+    pub(super) plans: usize,
 }
 
 /// What a thread did, in which time.
@@ -142,7 +151,15 @@ pub(super) fn run<L: Live>(
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| read(table, trace, pace, &ready, &over));
-        let writing = writing.then(|| scope.spawn(|| write(live, churn, pace, &ready, &over)));
+        let (sender, plans) = sync_channel(1);
+        let parts: Vec<PartId> = trace.parts().map(|(part, _)| part).collect();
+        if writing && pace.reoptimise {
+            let (reader, over) = (table.reader(), &over);
+            scope.spawn(move || optimise::<L>(reader, &parts, pace.processors, &sender, over));
+        }
+        let (ready, over) = (&ready, &over);
+        let writing =
+            writing.then(|| scope.spawn(move || write(live, churn, pace, &plans, ready, over)));
         ready.wait();
         std::thread::sleep(pace.duration);
         over.store(true, Ordering::Relaxed);
@@ -268,6 +285,7 @@ fn write<L: Live>(
     live: &mut L,
     churn: &Churn,
     pace: Pace,
+    plans: &Receiver<PartPlan>,
     ready: &Barrier,
     over: &AtomicBool,
 ) -> Written {
@@ -286,7 +304,7 @@ fn write<L: Live>(
     // At most `MAX_PENDING` changes wait to become visible.
     let mut waiting = VecDeque::with_capacity(MAX_PENDING / transaction + 2);
     let mut busy = Duration::ZERO;
-    let mut transactions = 0;
+    let (mut transactions, mut installed) = (0, 0);
     live.writer().set_publish_interval(pace.publish_interval);
 
     ready.wait();
@@ -301,6 +319,14 @@ fn write<L: Live>(
                 break 'run;
             }
             let now = Instant::now();
+            if let Ok((part, plan)) = plans.try_recv() {
+                live.writer().set_now(now - watch.wall);
+                assert!(live.install(part, &plan), "a plan of this engine");
+                installed += 1;
+                busy += now.elapsed();
+                published.record(now.elapsed());
+                continue;
+            }
             if now >= due {
                 break;
             }
@@ -342,6 +368,7 @@ fn write<L: Live>(
         published,
         visible,
         busy: share(busy, spent.wall),
+        plans: installed,
         spent,
     }
 }

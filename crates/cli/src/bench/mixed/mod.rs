@@ -21,6 +21,7 @@ use classyard::{
 mod churn;
 mod live;
 mod load;
+mod optimiser;
 mod processors;
 mod report;
 
@@ -66,6 +67,8 @@ pub(crate) struct MixedPlan {
     /// Seed of the list.
     pub(crate) seed: u64,
     pub(crate) processors: Option<CpuPair>,
+    /// Whether a third thread re-optimises the tables.
+    pub(crate) reoptimise: bool,
 }
 
 impl MixedPlan {
@@ -128,6 +131,7 @@ pub(crate) fn measure_mixed(
                 duration: plan.duration,
                 publish_interval: plan.publish_interval,
                 processors: plan.processors,
+                reoptimise: plan.reoptimise,
             };
             let run = bench.run(series.engine, pace)?;
             series.add(&run);
@@ -160,6 +164,7 @@ pub(crate) fn measure_mixed(
         writer_busy_share: Spread::of(&series.busy).map(|spread| spread.median),
         reader_processor: plan.processors.map(|pair| pair.reader),
         writer_processor: plan.processors.map(|pair| pair.writer),
+        plans_installed: plan.reoptimise.then_some(series.plans),
         checked_batches: series.checked_batches,
         wrong: series.wrong,
     });
@@ -294,6 +299,7 @@ struct Series<'a> {
     reader_shares: Vec<f64>,
     writer_shares: Vec<f64>,
     busy: Vec<f64>,
+    plans: usize,
     checked_batches: usize,
     wrong: usize,
 }
@@ -314,6 +320,7 @@ impl<'a> Series<'a> {
             reader_shares: Vec::new(),
             writer_shares: Vec::new(),
             busy: Vec::new(),
+            plans: 0,
             checked_batches: 0,
             wrong: 0,
         }
@@ -333,6 +340,7 @@ impl<'a> Series<'a> {
             }
             self.writer_shares.push(written.spent.cpu_share());
             self.busy.push(written.busy);
+            self.plans += written.plans;
             self.applied.add(&written.applied);
             self.published.add(&written.published);
             self.visible.add(&written.visible);
@@ -415,6 +423,7 @@ mod tests {
             changes: 1,
             seed: 1,
             processors: None,
+            reoptimise: false,
         };
         let rates = [0, 1, 10_000, 100_000, 1_000_000, 50_000_000].map(Rate::Of);
         let sizes = rates.map(|rate| plan.transaction(rate));

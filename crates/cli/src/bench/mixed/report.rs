@@ -54,6 +54,8 @@ pub(crate) struct MixedRow {
     /// The processors that the threads were kept on, if they were.
     pub(crate) reader_processor: Option<usize>,
     pub(crate) writer_processor: Option<usize>,
+    /// Plans installed in all repeats; absent where nothing re-optimised the table.
+    pub(crate) plans_installed: Option<usize>,
     /// Batches whose answers were compared with a scan of the version that they
     /// were given at.
     pub(crate) checked_batches: usize,
@@ -118,6 +120,7 @@ pub(crate) fn write_csv(rows: &[MixedRow], out: &mut csv::Writer<'_>) -> io::Res
         "reader_processor",
         "writer_processor",
         "publish_interval_seconds",
+        "plans_installed",
         "checked_batches",
         "wrong",
     ]));
@@ -158,6 +161,7 @@ pub(crate) fn write_csv(rows: &[MixedRow], out: &mut csv::Writer<'_>) -> io::Res
             csv::optional(r.reader_processor.as_ref()),
             csv::optional(r.writer_processor.as_ref()),
             format!("{:.9}", r.publish_interval_seconds),
+            csv::optional(r.plans_installed.as_ref()),
             r.checked_batches.to_string(),
             r.wrong.to_string(),
         ]);
@@ -194,6 +198,7 @@ pub(crate) fn write_table(rows: &[MixedRow], out: &mut dyn Write) -> io::Result<
         ("longest call", Side::Right),
         ("CPU r/w", Side::Right),
         ("busy", Side::Right),
+        ("plans", Side::Right),
         ("wrong", Side::Right),
     ]);
     for r in rows {
@@ -237,6 +242,8 @@ pub(crate) fn write_table(rows: &[MixedRow], out: &mut dyn Write) -> io::Result<
                 None => format!("{:.2}", r.reader_cpu_share),
             },
             percent(r.writer_busy_share),
+            r.plans_installed
+                .map_or_else(dash, |plans| plans.to_string()),
             r.wrong.to_string(),
         ]);
         table.row(cells);
@@ -261,6 +268,8 @@ batch: 256 headers, from before the pin to after the answers; visible: from the 
   in between; microseconds on the wall, all repeats
 CPU r/w: reader's and writer's CPU time over time on the wall, the least of the repeats; busy:
   the writer's time in apply and publish{interval}
+plans: re-optimisations that were installed, all repeats; the thread that computes them shares
+  the writer's processor
 wrong: answers that differ from a scan, of batches kept during the runs and after them
 "
     )

@@ -181,6 +181,7 @@ pub(super) fn run(args: &Args, rates: &[Rate], reporter: Reporter) -> Result<(),
         changes: args.changes(),
         seed: args.seed,
         processors: args.mixed.processors.choose().map_err(Failure::usage)?,
+        reoptimise: args.reoptimise,
     };
     announce(&plan, args, reporter);
     let mut sink = args.output.begin(args.seed, reporter)?;

@@ -54,6 +54,8 @@ Examples:
   classyard bench -r acl.rules -e tuplemerge --mixed 0,5k,max --transaction 20 --seconds 5
   classyard bench --profiles acl1 --sizes 64k -e forest --mixed 0,10k,1M --publish-interval 10ms
       updates are published together, every 10 ms
+  classyard bench --profiles acl1 --sizes 10k -e 'sfl(hyper-split)' --mixed 0,1k --reoptimise
+      what rebuilding costs readers and updates beside it
   classyard bench --hostile all --sizes 10k -e forest,tuplemerge
       rules, traffic and updates that are hard for engines
   classyard bench --profiles all --sizes 1k,64k --format ndjson -o bench.ndjson
@@ -80,7 +82,7 @@ With --mixed: one object for each set, engine and rate with set, engine, rules, 
 target_updates_per_second, transaction, publish_interval_seconds, updates_per_second,
 updates_per_cpu_second, lookups_per_second, lookups_per_cpu_second, batch_seconds, apply_seconds,
 publish_seconds, visible_seconds, reader_cpu_share, writer_cpu_share, writer_busy_share,
-reader_processor, writer_processor, checked_batches and wrong.
+reader_processor, writer_processor, plans_installed, checked_batches and wrong.
 
 With --reoptimise: one object for each engine and rule set with set, engine, rules,
 counted_first, counted_grown, counted_adopted, grown_ns, adopting_ns, adopted_ns, rebuilt_ns, learn_seconds, look_seconds,
@@ -176,9 +178,12 @@ pub(crate) struct Args {
 
     /// Measure re-optimisation instead: engines grow from one rule in a hundred,
     /// learn, and adopt what they have learned while rules change
+    ///
+    /// With --mixed a third thread re-optimises the live table whenever that is
+    /// due, beside reader and writer.
     #[arg(
         long,
-        conflicts_with_all = ["rules_given", "peers", "updates", "hostile", "mixed"],
+        conflicts_with_all = ["peers", "updates", "hostile"],
         help_heading = "Re-optimisation"
     )]
     reoptimise: bool,

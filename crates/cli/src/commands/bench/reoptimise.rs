@@ -19,6 +19,12 @@ impl BenchReport for ReoptimiseResults {
 }
 
 pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    if let Some(path) = args.rules.path() {
+        return Err(Failure::usage(format!(
+            "--reoptimise grows generated rule sets and reads no {}; with --mixed it does",
+            path.display()
+        )));
+    }
     let plan = ReoptimisePlan {
         engines: args.engines(),
         sets: named_sets(args.family, &profile_names(args))?,

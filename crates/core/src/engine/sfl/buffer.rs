@@ -4,6 +4,16 @@
 //! inserted before one of the inner engine's. Here all nodes are merged: rules
 //! know by their ranks where they belong.
 //!
+//! A lookup compares a key with eight rules at a time, by the bits that each of
+//! them fixes: those of its mask, and in a range those that both ends have from the
+//! highest bit on. What remains is compared in full, best first.
+//! ```text
+//! ranks:   [ rank ] …                     best first
+//! words:   [ value mask high ] …          in the same order
+//! lanes:   [ value × 8 | care × 8 ] …     eight rules, word by word; the last of
+//!                                         them has lanes that are not used
+//! ```
+//!
 //! # References
 //! [SFL17] §IV.A: the update buffer.
 //!
@@ -14,27 +24,39 @@ use std::sync::Arc;
 use crate::memory::bytes_of;
 use crate::packed::PackedRule;
 use crate::rule::{RuleId, RuleRef, Winner};
-use crate::schema::Schema;
+use crate::schema::{MAX_KEY_WORDS, Schema};
+use crate::simd::Isa;
+use crate::simd::bits::Block;
+use crate::simd::lanes::{EMPTY, LANES, close, first_alike, open, put, rows_of};
 use crate::unwildcard;
+
+/// Blocks that are compared before the rank of the next rule is looked at.
+const STRETCH: usize = 8;
 
 /// Rules in a list, best first.
 pub(super) struct Buffer {
     schema: Arc<Schema>,
+    isa: Isa,
     ranks: Vec<Winner>,
     words: Vec<u64>,
+    lanes: Vec<Block>,
 }
 
 impl Buffer {
-    pub(super) fn new(schema: &Arc<Schema>) -> Buffer {
+    pub(super) fn new(schema: &Arc<Schema>, isa: Isa) -> Buffer {
         Buffer {
             schema: Arc::clone(schema),
+            isa,
             ranks: Vec::new(),
             words: Vec::new(),
+            lanes: Vec::new(),
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        bytes_of::<Winner>(self.ranks.capacity()) + bytes_of::<u64>(self.words.capacity())
+        bytes_of::<Winner>(self.ranks.capacity())
+            + bytes_of::<u64>(self.words.capacity())
+            + bytes_of::<Block>(self.lanes.capacity())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -53,6 +75,9 @@ impl Buffer {
         self.ranks.insert(place, rule.winner());
         let at = place * words;
         self.words.splice(at..at, rule.words().iter().copied());
+        self.fit_lanes();
+        open(&mut self.lanes, self.schema.key_words(), place);
+        self.fill_lane(place);
     }
 
     /// Removes a rule, if it is there.
@@ -64,18 +89,21 @@ impl Buffer {
         let words = self.schema.rule_words();
         self.ranks.remove(place);
         self.words.drain(place * words..(place + 1) * words);
+        close(&mut self.lanes, self.schema.key_words(), place);
+        self.fit_lanes();
         true
     }
 
     /// Removes all rules.
     pub(super) fn clear(&mut self) {
-        (self.ranks, self.words) = (Vec::new(), Vec::new());
+        *self = Buffer::new(&self.schema, self.isa);
     }
 
     /// Removes all rules but those of some ids.
     pub(super) fn keep_only(&mut self, keeps: impl Fn(RuleId) -> bool) {
         let words = self.schema.rule_words();
-        let old = std::mem::replace(self, Buffer::new(&self.schema));
+        let new = Buffer::new(&self.schema, self.isa);
+        let old = std::mem::replace(self, new);
         let rows = old.words.chunks_exact(words);
         for (rank, row) in old.ranks.iter().zip(rows) {
             if rank.rule().is_some_and(&keeps) {
@@ -83,6 +111,27 @@ impl Buffer {
                 self.words.extend_from_slice(row);
             }
         }
+        self.fit_lanes();
+        for place in 0..self.len() {
+            self.fill_lane(place);
+        }
+    }
+
+    /// Makes as many blocks as there are rules for.
+    fn fit_lanes(&mut self) {
+        let rows = rows_of(self.schema.key_words());
+        let blocks = self.ranks.len().div_ceil(LANES);
+        self.lanes.resize(blocks * rows, EMPTY);
+    }
+
+    /// Fills the lane of a rule.
+    fn fill_lane(&mut self, place: usize) {
+        let rows = rows_of(self.schema.key_words());
+        let care = &mut [0; MAX_KEY_WORDS][..self.schema.key_words()];
+        let rule = packed(&self.schema, &self.words, place);
+        fixed_bits(&rule, care);
+        let block = &mut self.lanes[place / LANES * rows..][..rows];
+        put(block, place % LANES, rule.value, care);
     }
 
     /// The rules that beat a candidate, best first.
@@ -99,9 +148,30 @@ impl Buffer {
 
     /// The better of `best` and the best rule that matches.
     #[inline]
-    pub(super) fn improve(&self, key: &[u64], best: Winner) -> Winner {
-        let first = self.better_than(best).find(|(_, rule)| rule.matches(key));
-        first.map_or(best, |(rank, _)| rank)
+    pub(super) fn improve<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
+        let rows = rows_of(W) * STRETCH;
+        for (stretch, lanes) in self.lanes.chunks(rows).enumerate() {
+            let first = stretch * STRETCH * LANES;
+            if !self.ranks[first].beats(best) {
+                return best;
+            }
+            let mut from = 0;
+            while let Some((block, mut alike)) = first_alike(self.isa, lanes, from, key) {
+                while alike != 0 {
+                    let lane = alike.trailing_zeros() as usize;
+                    let place = first + block * LANES + lane;
+                    let Some(rank) = self.ranks.get(place).filter(|rank| rank.beats(best)) else {
+                        return best;
+                    };
+                    if packed(&self.schema, &self.words, place).matches(key) {
+                        return *rank;
+                    }
+                    alike &= alike - 1;
+                }
+                from = block + 1;
+            }
+        }
+        best
     }
 
     /// The same, with the bits that it depends on.
@@ -116,10 +186,31 @@ impl Buffer {
         best
     }
 
-    /// The rules that a lookup compares.
+    /// The rules that a lookup must know not to match, and that which does.
     pub(super) fn compared(&self, key: &[u64], best: Winner) -> Vec<RuleId> {
-        let found = self.improve(key, best);
+        let mut better = self.better_than(best);
+        let found = better.find(|(_, rule)| rule.matches(key));
+        let found = found.map_or(best, |(rank, _)| rank);
         let compared = self.ranks.iter().take_while(|rank| !found.beats(**rank));
         compared.filter_map(|rank| rank.rule()).collect()
+    }
+}
+
+/// The rule at a place.
+#[inline(always)]
+fn packed<'a>(schema: &'a Schema, words: &'a [u64], place: usize) -> PackedRule<'a> {
+    let len = schema.rule_words();
+    PackedRule::new(schema, &words[place * len..][..len])
+}
+
+/// The bits of which every key that matches a rule has those of its value.
+fn fixed_bits(rule: &PackedRule<'_>, care: &mut [u64]) {
+    care.copy_from_slice(rule.mask);
+    for range in rule.schema.range_fields() {
+        let (low, high) = rule.ends(range);
+        let open = u128::BITS - (low ^ high).leading_zeros();
+        range
+            .key
+            .set(care, u128::MAX.checked_shl(open).unwrap_or(0));
     }
 }

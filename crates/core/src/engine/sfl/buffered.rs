@@ -205,7 +205,7 @@ impl Buffered {
 
     /// The outcome where the inner engine gave a rule that is gone.
     #[inline]
-    fn corrected(&self, key: &[u64], found: Winner, best: Winner) -> Winner {
+    fn corrected<const W: usize>(&self, key: &[u64; W], found: Winner, best: Winner) -> Winner {
         match found.rule() {
             Some(id) if found != best && self.inner.refused.contains(&id) => {
                 self.master.scan(key, best)
@@ -240,7 +240,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
             spec,
             limits,
             settings,
-            buffer: Buffer::new(master.schema()),
+            buffer: Buffer::new(master.schema(), settings.isa),
             master,
             inner: Inner::new(Arc::from(inner)),
             gone: 0,

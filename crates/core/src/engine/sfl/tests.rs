@@ -251,6 +251,7 @@ impl World {
 /// The forms, and an inner engine that cannot hide.
 const FORMS: [&str; 4] = [
     "sfl(bit-vector):delta=30",
+    "sfl(bit-vector):delta=30:isa=scalar",
     "sfl(bit-vector):delta=30:rebuild=at-once",
     "sfl(bit-vector):delta=30:form=paper",
     "sfl(list):delta=30",
