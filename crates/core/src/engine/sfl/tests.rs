@@ -249,7 +249,7 @@ impl World {
 }
 
 /// The forms, and an inner engine that cannot hide.
-const FORMS: [&str; 4] = [
+const FORMS: [&str; 5] = [
     "sfl(bit-vector):delta=30",
     "sfl(bit-vector):delta=30:isa=scalar",
     "sfl(bit-vector):delta=30:rebuild=at-once",
