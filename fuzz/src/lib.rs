@@ -17,6 +17,7 @@ use std::path::Path;
 use classyard_workload::formats::RuleFormat;
 
 mod engines;
+mod frames;
 mod readers;
 
 /// A fuzz target.
@@ -82,6 +83,11 @@ pub const TARGETS: &[Target] = &[
         summary: "frames on every link type: no panic, values that fit their fields",
         run: packets,
     },
+    Target {
+        name: "frames",
+        summary: "frames in the datapath: parsed as by captures, and changed bytes are read the same",
+        run: frames,
+    },
 ];
 
 /// All registered engines against the oracle: bytes choose the schema, rules,
@@ -134,6 +140,11 @@ pub fn captures(data: &[u8]) {
 /// Parses single frames.
 pub fn packets(data: &[u8]) {
     readers::packets(data);
+}
+
+/// Parses and changes frames in the datapath.
+pub fn frames(data: &[u8]) {
+    frames::frames(data);
 }
 
 /// What a target's binary does when it is built without libFuzzer: replays the

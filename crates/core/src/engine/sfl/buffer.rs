@@ -147,8 +147,15 @@ impl Buffer {
     }
 
     /// The better of `best` and the best rule that matches.
-    #[inline]
+    #[inline(always)]
     pub(super) fn improve<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
+        match self.ranks.first() {
+            Some(first) if first.beats(best) => self.search(key, best),
+            _ => best,
+        }
+    }
+
+    fn search<const W: usize>(&self, key: &[u64; W], best: Winner) -> Winner {
         let rows = rows_of(W) * STRETCH;
         for (stretch, lanes) in self.lanes.chunks(rows).enumerate() {
             let first = stretch * STRETCH * LANES;

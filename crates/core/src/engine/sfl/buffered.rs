@@ -73,6 +73,12 @@ impl Inner {
         self.bytes + self.refused.allocation_size()
     }
 
+    /// Whether a rule is gone that the engine could not hide.
+    #[inline(always)]
+    fn refuses(&self, id: RuleId) -> bool {
+        !self.refused.is_empty() && self.refused.contains(&id)
+    }
+
     /// Passes over a rule from now on.
     fn hide(&mut self, id: RuleId) {
         if Arc::get_mut(&mut self.engine).is_none()
@@ -203,13 +209,12 @@ impl Buffered {
         self.rebuilds += 1;
     }
 
-    /// The outcome where the inner engine gave a rule that is gone.
-    #[inline]
+    /// The outcome, after what the inner engine found. Of a rule that is gone, where
+    /// that cannot hide it, a search of all rules is.
+    #[inline(always)]
     fn corrected<const W: usize>(&self, key: &[u64; W], found: Winner, best: Winner) -> Winner {
         match found.rule() {
-            Some(id) if found != best && self.inner.refused.contains(&id) => {
-                self.master.scan(key, best)
-            }
+            Some(id) if self.inner.refuses(id) && found != best => self.master.scan(key, best),
             _ => self.buffer.improve(key, found),
         }
     }

@@ -1,0 +1,322 @@
+//! A packet's fields, packed: what one pass over a frame makes.
+
+use classyard::{Part, Placement};
+
+use crate::Field;
+
+/// Words of a key.
+pub const KEY_WORDS: usize = 23;
+
+/// What a packet must have for some field to mean anything, as bits. OpenFlow
+/// 1.3.5 §7.2.1.2: a packet that lacks a field, such as a later fragment its
+/// ports, matches no flow entry that has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Presence(u8);
+
+impl Presence {
+    /// Nothing special.
+    pub const NONE: Presence = Presence(0);
+    /// The header of IPv4 without its options, that of IPv6 without its extension
+    /// headers, ARP, or the outermost MPLS label.
+    pub const NETWORK: Presence = Presence(1);
+    /// Besides, the protocol above IP, which in IPv6 is known once all extension
+    /// headers are.
+    pub const PROTOCOL: Presence = Presence(3);
+    /// Besides, the ports of TCP, UDP or SCTP, or type and code of ICMP.
+    pub const TRANSPORT: Presence = Presence(7);
+    /// Besides, the target of neighbour discovery.
+    pub const ND_TARGET: Presence = Presence(15);
+    /// Besides, the option with an Ethernet address that belongs to it.
+    pub const ND_LINK_LAYER: Presence = Presence(31);
+
+    /// Bits of a presence.
+    pub const WIDTH: u32 = 5;
+
+    /// All of both.
+    #[inline]
+    #[must_use]
+    pub const fn and(self, other: Presence) -> Presence {
+        Presence(self.0 | other.0)
+    }
+
+    /// Whether all of the other one is there.
+    #[inline]
+    #[must_use]
+    pub const fn has(self, other: Presence) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// A bit for each thing that is there.
+    #[inline]
+    #[must_use]
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+}
+
+/// The fields of a packet.
+///
+/// ```text
+///  0  metadata 64
+///  1  tun_id 64
+///  2  in_port 32 │ in_phy_port 32
+///  3  eth_dst 48 │ vlan_vid 13 │ vlan_pcp 3
+///  4  eth_src 48 │ eth_type 16
+///  5  mpls_label 20 │ mpls_tc 3 │ mpls_bos 1 │ ip_proto 8 │ ip_dscp 6 │ ip_ecn 2 │ ipv6_label 20
+///  6  ports or ICMP type and code or arp_op 16, 16 │ ipv6_exthdr 9 │ presence 5
+///  7  source address 128: IPv6; or IPv4's, or ARP's, 32
+///  9  destination address 128: likewise
+/// 11  nd_target 128, or arp_sha 48 and arp_tha 48
+/// 13  nd_sll 48, nd_tll 48
+/// 15  registers, two in a word
+/// ```
+/// Fields that no packet has together share a place. What a packet lacks is 0.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PacketKey([u64; KEY_WORDS]);
+
+/// A place in one word.
+const fn at(word: usize, shift: u32, width: u32) -> Placement {
+    Placement {
+        low: Part { word, shift, width },
+        high: None,
+    }
+}
+
+/// A place in two words, the lower half first.
+const fn wide(word: usize) -> Placement {
+    Placement {
+        low: Part {
+            word,
+            shift: 0,
+            width: 64,
+        },
+        high: Some(Part {
+            word: word + 1,
+            shift: 0,
+            width: 64,
+        }),
+    }
+}
+
+const PRESENCE: Part = Part {
+    word: 6,
+    shift: 41,
+    width: Presence::WIDTH,
+};
+
+/// The first word of registers.
+const REGISTERS: usize = 15;
+
+const PLACES: [Placement; Field::COUNT] = {
+    let mut places = [at(0, 0, 64); Field::COUNT];
+    let mut number = 0;
+    while number < Field::COUNT {
+        places[number] = place_of(number);
+        number += 1;
+    }
+    places
+};
+
+const fn place_of(number: usize) -> Placement {
+    const REG0: usize = Field::Reg0 as usize;
+    if number >= REG0 {
+        let register = number - REG0;
+        let shift = if register.is_multiple_of(2) { 0 } else { 32 };
+        return at(REGISTERS + register / 2, shift, 32);
+    }
+    const fn is(number: usize, field: Field) -> bool {
+        number == field as usize
+    }
+    macro_rules! places {
+        ($($($field:ident)|+ => $place:expr,)*) => {
+            $(if $(is(number, Field::$field))||+ { return $place; })*
+        };
+    }
+    places! {
+        Metadata => at(0, 0, 64),
+        TunnelId => at(1, 0, 64),
+        InPort => at(2, 0, 32),
+        InPhyPort => at(2, 32, 32),
+        EthDst => at(3, 0, 48),
+        VlanVid => at(3, 48, 13),
+        VlanPcp => at(3, 61, 3),
+        EthSrc => at(4, 0, 48),
+        EthType => at(4, 48, 16),
+        MplsLabel => at(5, 0, 20),
+        MplsTc => at(5, 20, 3),
+        MplsBos => at(5, 23, 1),
+        IpProto => at(5, 24, 8),
+        IpDscp => at(5, 32, 6),
+        IpEcn => at(5, 38, 2),
+        Ipv6Flabel => at(5, 40, 20),
+        TcpSrc | UdpSrc | SctpSrc | ArpOp => at(6, 0, 16),
+        TcpDst | UdpDst | SctpDst => at(6, 16, 16),
+        Icmpv4Type | Icmpv6Type => at(6, 0, 8),
+        Icmpv4Code | Icmpv6Code => at(6, 16, 8),
+        Ipv6Exthdr => at(6, 32, 9),
+        Ipv4Src | ArpSpa => at(7, 0, 32),
+        Ipv4Dst | ArpTpa => at(9, 0, 32),
+        Ipv6Src => wide(7),
+        Ipv6Dst => wide(9),
+        NdTarget => wide(11),
+        ArpSha => at(11, 0, 48),
+        ArpTha => at(12, 0, 48),
+        NdSll => at(13, 0, 48),
+        NdTll => at(14, 0, 48),
+    }
+    panic!("a field without a place")
+}
+
+impl Default for PacketKey {
+    fn default() -> PacketKey {
+        PacketKey([0; KEY_WORDS])
+    }
+}
+
+impl PacketKey {
+    /// Where a field is.
+    #[inline]
+    #[must_use]
+    pub fn place(field: Field) -> &'static Placement {
+        &PLACES[field.index()]
+    }
+
+    /// A field's value; of fields that share a place, that of the one that the
+    /// packet has.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, field: Field) -> u128 {
+        PacketKey::place(field).get(&self.0)
+    }
+
+    /// Sets a field. Bits beyond its width are dropped.
+    #[inline]
+    pub fn set(&mut self, field: Field, value: u128) {
+        PacketKey::place(field).set(&mut self.0, value);
+    }
+
+    /// What the packet has.
+    #[inline]
+    #[must_use]
+    pub fn presence(&self) -> Presence {
+        Presence(u8::try_from(PRESENCE.get(&self.0)).expect("five bits"))
+    }
+
+    /// Says what the packet has.
+    #[inline]
+    pub fn set_presence(&mut self, presence: Presence) {
+        let word = &mut self.0[PRESENCE.word];
+        *word &= !PRESENCE.mask();
+        *word |= u64::from(presence.bits()) << PRESENCE.shift;
+    }
+
+    /// Where the presence is.
+    #[must_use]
+    pub fn presence_place() -> &'static Part {
+        &PRESENCE
+    }
+
+    /// The words.
+    #[inline]
+    #[must_use]
+    pub fn words(&self) -> &[u64; KEY_WORDS] {
+        &self.0
+    }
+
+    /// The words, to be filled.
+    #[inline]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64; KEY_WORDS] {
+        &mut self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Which packets have a field, in a few words.
+    fn kind(field: Field) -> &'static str {
+        match field.name() {
+            name if name.starts_with("ipv4") => "ipv4",
+            name if name.starts_with("ipv6") => "ipv6",
+            name if name.starts_with("icmpv6") => "icmpv6",
+            name if name.starts_with("icmp") => "icmp",
+            name if name.starts_with("arp") => "arp",
+            name if name.starts_with("nd") => "nd",
+            name if name.starts_with("tcp") => "tcp",
+            name if name.starts_with("udp") => "udp",
+            name if name.starts_with("sctp") => "sctp",
+            name if name.starts_with("mpls") => "mpls",
+            name if name.starts_with("ip_") => "ip",
+            _ => "any",
+        }
+    }
+
+    /// Whether a packet of one kind can be of the other.
+    fn together(a: Field, b: Field) -> bool {
+        let apart: [(&str, &[&str]); 7] = [
+            (
+                "arp",
+                &[
+                    "ip", "ipv4", "ipv6", "icmp", "icmpv6", "tcp", "udp", "sctp", "nd", "mpls",
+                ],
+            ),
+            (
+                "mpls",
+                &[
+                    "ip", "ipv4", "ipv6", "icmp", "icmpv6", "tcp", "udp", "sctp", "nd", "arp",
+                ],
+            ),
+            ("ipv4", &["ipv6", "icmpv6", "nd"]),
+            ("icmp", &["ipv6", "icmpv6", "nd", "tcp", "udp", "sctp"]),
+            ("icmpv6", &["ipv4", "icmp", "tcp", "udp", "sctp"]),
+            ("nd", &["tcp", "udp", "sctp"]),
+            ("tcp", &["udp", "sctp"]),
+        ];
+        let (a, b) = (kind(a), kind(b));
+        let parted = |a, b| {
+            apart
+                .iter()
+                .any(|(one, others)| *one == a && others.contains(&b))
+        };
+        let udp_sctp = matches!((a, b), ("udp", "sctp") | ("sctp", "udp"));
+        !parted(a, b) && !parted(b, a) && !udp_sctp
+    }
+
+    #[test]
+    fn fields_that_a_packet_has_together_have_places_of_their_own() {
+        for a in Field::all() {
+            let width =
+                PacketKey::place(a).low.width + PacketKey::place(a).high.map_or(0, |p| p.width);
+            assert_eq!(width, a.info().width, "{a}");
+            for b in Field::all().filter(|&b| b != a && together(a, b)) {
+                let mut key = PacketKey::default();
+                key.set(a, u128::MAX);
+                key.set_presence(Presence::ND_LINK_LAYER);
+                assert_eq!(key.get(b), 0, "{a} {b}");
+                assert_eq!(key.get(a), a.max_value());
+                key.set(b, u128::MAX);
+                assert_eq!(key.get(a), a.max_value(), "{a} {b}");
+                assert_eq!(key.presence(), Presence::ND_LINK_LAYER);
+            }
+        }
+    }
+
+    #[test]
+    fn more_of_a_packet_has_what_less_of_it_has() {
+        let all = [
+            Presence::NONE,
+            Presence::NETWORK,
+            Presence::PROTOCOL,
+            Presence::TRANSPORT,
+            Presence::ND_TARGET,
+            Presence::ND_LINK_LAYER,
+        ];
+        for (number, more) in all.into_iter().enumerate() {
+            for (other, less) in all.into_iter().enumerate() {
+                assert_eq!(more.has(less), other <= number);
+                assert_eq!(more.and(less), all[number.max(other)]);
+            }
+        }
+    }
+}

@@ -1,0 +1,568 @@
+//! From the bytes of an Ethernet frame to its key, in one pass.
+//!
+//! A frame is parsed as far as its headers are whole. What comes after is unknown:
+//! its fields are 0, [`Presence`] says so, and a [`Flaw`] what is wrong. Nothing
+//! here panics or reads outside, whatever the bytes are; every loop is bounded.
+//!
+//! Lengths in IP headers bound what follows, so padding is never taken for ports.
+//! A length of 0 means the rest of the frame: packets from segmentation offload
+//! have that.
+
+use super::flaw::{Flaw, Flaws};
+use crate::field::{eth_type, exthdr, icmpv6, ip_proto};
+use crate::key::{PacketKey, Presence};
+
+/// VLAN tags that are walked through.
+pub const MAX_VLAN_TAGS: usize = 8;
+
+/// IPv6 extension headers that are walked through: RFC 8200 §4.1 has a use for
+/// seven at most.
+pub const MAX_EXTENSIONS: usize = 8;
+
+/// Options of neighbour discovery that are looked at.
+pub const MAX_ND_OPTIONS: usize = 16;
+
+/// Where the headers of a frame begin, in bytes from its beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// What follows the Ethernet header, VLAN tags and LLC: IP, ARP or MPLS.
+    pub network: u32,
+    /// What follows IP and its options or extension headers.
+    pub transport: u32,
+    /// Where the IP packet ends; what follows is padding.
+    pub end: u32,
+    /// The option of neighbour discovery with the Ethernet address.
+    pub nd_option: u32,
+    /// A routing header of IPv6 has addresses still to visit, so that checksums are
+    /// of another destination than the header's.
+    pub routed: bool,
+    /// The packet is a fragment of a larger one.
+    pub fragment: bool,
+    /// There is a length in place of a type, and LLC follows.
+    pub llc: bool,
+}
+
+/// What a frame is, beside its key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parsed {
+    /// Where its headers are.
+    pub layers: Layers,
+    /// What is malformed.
+    pub flaws: Flaws,
+}
+
+/// Parses an Ethernet frame. Sets all header fields of the key, and leaves ports,
+/// metadata, tunnel and registers as they are.
+///
+/// # Panics
+/// With a frame of 4 GiB or more.
+#[inline]
+pub fn parse(frame: &[u8], key: &mut PacketKey) -> Parsed {
+    let mut parser = Parser {
+        frame,
+        words: [0; HEADER_WORDS],
+        presence: Presence::NONE,
+        parsed: Parsed::default(),
+    };
+    parser.parsed.layers.end = offset(frame.len());
+    parser.ethernet();
+    parser.words[PORTS] |= u64::from(parser.presence.bits()) << PRESENCE_SHIFT;
+    key.words_mut()[HEADERS..HEADERS + HEADER_WORDS].copy_from_slice(&parser.words);
+    parser.parsed
+}
+
+// The layout of a key, as `key.rs` has it, for code that fills whole words: from
+// word 3 on. A test compares the two.
+const HEADERS: usize = 3;
+const HEADER_WORDS: usize = 12;
+const DESTINATION: usize = 0;
+const SOURCE: usize = 1;
+const NETWORK: usize = 2;
+const PORTS: usize = 3;
+const ADDRESSES: usize = 4;
+const ND_TARGET: usize = 8;
+const ND_OPTIONS: usize = 10;
+const PRESENCE_SHIFT: u32 = 41;
+
+fn offset(at: usize) -> u32 {
+    u32::try_from(at).expect("a frame below 4 GiB")
+}
+
+struct Parser<'a> {
+    frame: &'a [u8],
+    words: [u64; HEADER_WORDS],
+    presence: Presence,
+    parsed: Parsed,
+}
+
+/// The bytes from an offset on, as many as an array has.
+#[inline(always)]
+fn bytes<const N: usize>(frame: &[u8], at: usize) -> Option<&[u8; N]> {
+    frame.get(at..)?.first_chunk()
+}
+
+#[inline(always)]
+fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+#[inline(always)]
+fn mac(bytes: &[u8; 6]) -> u64 {
+    let [a, b, c, d, e, f] = *bytes;
+    u64::from_be_bytes([0, 0, a, b, c, d, e, f])
+}
+
+#[inline(always)]
+fn word(bytes: &[u8; 8]) -> u64 {
+    u64::from_be_bytes(*bytes)
+}
+
+impl Parser<'_> {
+    fn flaw(&mut self, flaw: Flaw) {
+        self.parsed.flaws.insert(flaw);
+    }
+
+    #[inline(always)]
+    fn ethernet(&mut self) {
+        let Some(header) = bytes::<14>(self.frame, 0) else {
+            return self.flaw(Flaw::TruncatedEthernet);
+        };
+        let [d0, d1, d2, d3, d4, d5, s0, s1, s2, s3, s4, s5, t0, t1] = *header;
+        self.words[DESTINATION] = mac(&[d0, d1, d2, d3, d4, d5]);
+        self.words[SOURCE] = mac(&[s0, s1, s2, s3, s4, s5]);
+        let (mut kind, mut at) = (u16::from_be_bytes([t0, t1]), 14);
+        if is_tag(kind) {
+            (kind, at) = self.tags(kind, at);
+        }
+        if kind < eth_type::LEAST {
+            (kind, at) = self.llc(kind, at);
+        }
+        self.words[SOURCE] |= u64::from(kind) << 48;
+        self.parsed.layers.network = offset(at);
+        self.parsed.layers.transport = offset(at);
+        match kind {
+            eth_type::IPV4 => self.ipv4(at),
+            eth_type::IPV6 => self.ipv6(at),
+            eth_type::ARP => self.arp(at),
+            eth_type::MPLS | eth_type::MPLS_UPSTREAM => self.mpls(at),
+            _ => {}
+        }
+    }
+
+    /// Walks through VLAN tags: the type after them, and where what it announces
+    /// begins. The type of a tag that is cut off is all that is known then.
+    #[inline(never)]
+    fn tags(&mut self, first: u16, from: usize) -> (u16, usize) {
+        let (mut kind, mut at) = (first, from);
+        for number in 0..MAX_VLAN_TAGS {
+            let Some(&[high, low, next_high, next_low]) = bytes::<4>(self.frame, at) else {
+                self.flaw(Flaw::TruncatedVlan);
+                return (kind, self.frame.len());
+            };
+            if number == 0 {
+                let (pcp, vid) = (high >> 5, u16::from_be_bytes([high & 0xf, low]));
+                let vid = vid | crate::field::VLAN_PRESENT;
+                self.words[DESTINATION] |= u64::from(vid) << 48 | u64::from(pcp) << 61;
+            }
+            (kind, at) = (u16::from_be_bytes([next_high, next_low]), at + 4);
+            if !is_tag(kind) {
+                return (kind, at);
+            }
+        }
+        self.flaw(Flaw::TooManyVlanTags);
+        (kind, at)
+    }
+
+    /// A frame with a length in place of a type: its type if it has SNAP.
+    #[inline(never)]
+    fn llc(&mut self, length: u16, at: usize) -> (u16, usize) {
+        let end = (at + usize::from(length)).min(self.frame.len());
+        self.parsed.layers.llc = true;
+        self.parsed.layers.end = offset(end);
+        let content = &self.frame[at..end];
+        let Some(&[dsap, ssap, control]) = bytes::<3>(content, 0) else {
+            self.flaw(Flaw::TruncatedLlc);
+            return (eth_type::NONE, at);
+        };
+        if (dsap, ssap, control) != (0xaa, 0xaa, 3) {
+            return (eth_type::NONE, at);
+        }
+        match bytes::<5>(content, 3) {
+            None => {
+                self.flaw(Flaw::TruncatedLlc);
+                (eth_type::NONE, at)
+            }
+            // RFC 1042, and bridge tunnel encapsulation.
+            Some(&[0, 0, 0 | 0xf8, high, low]) => match u16::from_be_bytes([high, low]) {
+                kind if kind >= eth_type::LEAST => (kind, at + 8),
+                _ => (eth_type::NONE, at),
+            },
+            Some(_) => (eth_type::NONE, at),
+        }
+    }
+
+    fn mpls(&mut self, at: usize) {
+        let Some(&label) = self.content(at) else {
+            return self.flaw(Flaw::TruncatedMpls);
+        };
+        let entry = u32::from_be_bytes(label);
+        let (label, tc, bottom) = (entry >> 12, entry >> 9 & 7, entry >> 8 & 1);
+        self.words[NETWORK] = u64::from(label) | u64::from(tc) << 20 | u64::from(bottom) << 23;
+        self.presence = Presence::NETWORK;
+    }
+
+    /// Bytes before the end.
+    #[inline(always)]
+    fn content<const N: usize>(&self, at: usize) -> Option<&[u8; N]> {
+        self.frame
+            .get(at..self.parsed.layers.end as usize)?
+            .first_chunk()
+    }
+
+    fn arp(&mut self, at: usize) {
+        let Some(kind) = self.content::<6>(at) else {
+            return self.flaw(Flaw::TruncatedArp);
+        };
+        // Hardware type (Ethernet, or IEEE 802), protocol type, two lengths.
+        if !matches!(kind, [0, 1 | 6, 8, 0, 6, 4]) {
+            return self.flaw(Flaw::UnknownArp);
+        }
+        let Some(arp) = self.content::<28>(at) else {
+            return self.flaw(Flaw::TruncatedArp);
+        };
+        let address = |at: usize| {
+            u64::from(u32::from_be_bytes([
+                arp[at],
+                arp[at + 1],
+                arp[at + 2],
+                arp[at + 3],
+            ]))
+        };
+        let hardware = |at: usize| mac(arp[at..].first_chunk().expect("six bytes of 28"));
+        let (operation, spa, tpa) = (be16(arp, 6), address(14), address(24));
+        let (sha, tha) = (hardware(8), hardware(18));
+        self.words[PORTS] = u64::from(operation);
+        (self.words[ADDRESSES], self.words[ADDRESSES + 2]) = (spa, tpa);
+        (self.words[ND_TARGET], self.words[ND_TARGET + 1]) = (sha, tha);
+        self.presence = Presence::NETWORK;
+    }
+
+    #[inline(always)]
+    fn ipv4(&mut self, at: usize) {
+        let Some(header) = self.content::<20>(at) else {
+            return self.flaw(Flaw::TruncatedIpv4);
+        };
+        if header[0] >> 4 != 4 {
+            return self.flaw(Flaw::BadIpv4Version);
+        }
+        let length = usize::from(header[0] & 15) * 4;
+        if length < 20 {
+            return self.flaw(Flaw::BadIhl);
+        }
+        let (tos, protocol) = (header[1], header[9]);
+        let (total, fragment) = (usize::from(be16(header, 2)), be16(header, 6));
+        let [
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            s0,
+            s1,
+            s2,
+            s3,
+            d0,
+            d1,
+            d2,
+            d3,
+        ] = *header;
+        self.words[ADDRESSES] = u64::from(u32::from_be_bytes([s0, s1, s2, s3]));
+        self.words[ADDRESSES + 2] = u64::from(u32::from_be_bytes([d0, d1, d2, d3]));
+        self.words[NETWORK] = u64::from(protocol) << 24 | traffic_class(tos);
+        self.presence = Presence::PROTOCOL;
+        if total != 0 && total < length {
+            return self.flaw(Flaw::BadTotalLength);
+        }
+        let end = self.parsed.layers.end as usize;
+        if at + length > end {
+            return self.flaw(Flaw::TruncatedIpv4Options);
+        }
+        match total {
+            0 => self.flaw(Flaw::ZeroLength),
+            _ if at + total > end => self.flaw(Flaw::PayloadCut),
+            _ => self.parsed.layers.end = offset(at + total),
+        }
+        self.parsed.layers.transport = offset(at + length);
+        // An offset, or more fragments.
+        self.parsed.layers.fragment = fragment & 0x3fff != 0;
+        if fragment & 0x1fff == 0 {
+            self.transport(at + length, protocol, ip_proto::ICMP);
+        }
+    }
+
+    #[inline(always)]
+    fn ipv6(&mut self, at: usize) {
+        let Some(header) = self.content::<40>(at) else {
+            return self.flaw(Flaw::TruncatedIpv6);
+        };
+        if header[0] >> 4 != 6 {
+            return self.flaw(Flaw::BadIpv6Version);
+        }
+        let class = header[0] << 4 | header[1] >> 4;
+        let label = u32::from_be_bytes([0, header[1] & 15, header[2], header[3]]);
+        let (length, next) = (usize::from(be16(header, 4)), header[6]);
+        let half = |at: usize| word(header[at..].first_chunk().expect("eight bytes of 40"));
+        let halves = [half(16), half(8), half(32), half(24)];
+        self.words[ADDRESSES..ADDRESSES + 4].copy_from_slice(&halves);
+        self.words[NETWORK] = u64::from(label) << 40 | traffic_class(class);
+        self.presence = Presence::NETWORK;
+        let (from, end) = (at + 40, self.parsed.layers.end as usize);
+        let must_follow = matches!(next, ip_proto::TCP | HOP_BY_HOP);
+        if length == 0 && from < end && must_follow {
+            self.flaw(Flaw::ZeroLength);
+        } else if from + length > end {
+            self.flaw(Flaw::PayloadCut);
+        } else {
+            self.parsed.layers.end = offset(from + length);
+        }
+        if is_extension(next) || matches!(next, ESP | NO_NEXT) {
+            self.extensions(from, next);
+        } else {
+            self.after_extensions(from, next, false);
+        }
+    }
+
+    /// Walks through extension headers.
+    #[inline(never)]
+    fn extensions(&mut self, from: usize, first: u8) {
+        let (mut at, mut next) = (from, first);
+        let mut seen = Extensions::default();
+        let mut later = false;
+        let mut walked = 0;
+        while is_extension(next) && !later {
+            seen.note(next);
+            if walked == MAX_EXTENSIONS {
+                self.note_extensions(seen);
+                return self.flaw(Flaw::TooManyExtensions);
+            }
+            let Some(&[after, size, high, low, ..]) = self.content::<8>(at) else {
+                self.note_extensions(seen);
+                return self.flaw(Flaw::TruncatedExtension);
+            };
+            let length = match next {
+                FRAGMENT => 8,
+                AUTHENTICATION => (usize::from(size) + 2) * 4,
+                _ => (usize::from(size) + 1) * 8,
+            };
+            if at + length > self.parsed.layers.end as usize {
+                self.note_extensions(seen);
+                return self.flaw(Flaw::TruncatedExtension);
+            }
+            self.parsed.layers.routed |= next == ROUTING && low > 0;
+            if next == FRAGMENT {
+                let field = u16::from_be_bytes([high, low]);
+                self.parsed.layers.fragment |= field & 0xfff9 != 0;
+                later = field >> 3 != 0;
+            }
+            walked += 1;
+            (at, next) = (at + length, after);
+        }
+        if matches!(next, ESP | NO_NEXT) && !later {
+            seen.note(next);
+        }
+        self.note_extensions(seen);
+        self.after_extensions(at, next, later);
+    }
+
+    fn note_extensions(&mut self, seen: Extensions) {
+        self.words[PORTS] |= u64::from(seen.bits) << 32;
+    }
+
+    #[inline(always)]
+    fn after_extensions(&mut self, at: usize, protocol: u8, later: bool) {
+        self.words[NETWORK] |= u64::from(protocol) << 24;
+        self.presence = Presence::PROTOCOL;
+        self.parsed.layers.transport = offset(at);
+        if !later {
+            self.transport(at, protocol, ip_proto::ICMPV6);
+        }
+    }
+
+    /// A transport header; `icmp` is the number of ICMP in this version of IP.
+    #[inline(always)]
+    fn transport(&mut self, at: usize, protocol: u8, icmp: u8) {
+        match protocol {
+            ip_proto::TCP | ip_proto::UDP | ip_proto::SCTP => {
+                let Some(&[s0, s1, d0, d1]) = self.content::<4>(at) else {
+                    return self.flaw(Flaw::TruncatedPorts);
+                };
+                let (src, dst) = (u16::from_be_bytes([s0, s1]), u16::from_be_bytes([d0, d1]));
+                self.words[PORTS] |= u64::from(src) | u64::from(dst) << 16;
+                self.presence = Presence::TRANSPORT;
+                self.check(at, protocol);
+            }
+            _ if protocol == icmp => {
+                let Some(&[kind, code]) = self.content::<2>(at) else {
+                    return self.flaw(Flaw::TruncatedIcmp);
+                };
+                self.words[PORTS] |= u64::from(kind) | u64::from(code) << 16;
+                self.presence = Presence::TRANSPORT;
+                let discovers = matches!(
+                    kind,
+                    icmpv6::NEIGHBOUR_SOLICITATION | icmpv6::NEIGHBOUR_ADVERTISEMENT
+                );
+                if icmp == ip_proto::ICMPV6
+                    && discovers
+                    && code == 0
+                    && !self.parsed.layers.fragment
+                {
+                    self.neighbour_discovery(at, kind);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What is wrong with a transport header whose ports are there.
+    #[inline(always)]
+    fn check(&mut self, at: usize, protocol: u8) {
+        let there = self.parsed.layers.end as usize - at;
+        match protocol {
+            ip_proto::TCP => match self.content::<20>(at) {
+                None => self.flaw(Flaw::TruncatedTcp),
+                Some(header) => match usize::from(header[12] >> 4) * 4 {
+                    0..20 => self.flaw(Flaw::BadTcpOffset),
+                    length if length > there => self.flaw(Flaw::TruncatedTcp),
+                    _ => {}
+                },
+            },
+            ip_proto::UDP => match self.content::<8>(at) {
+                None => self.flaw(Flaw::TruncatedUdp),
+                Some(header) => {
+                    let length = usize::from(be16(header, 4));
+                    let cut = self.parsed.flaws.contains(Flaw::PayloadCut);
+                    let whole = !self.parsed.layers.fragment && !cut;
+                    // 0: as of IP.
+                    if length != 0 && (length < 8 || (whole && length > there)) {
+                        self.flaw(Flaw::BadUdpLength);
+                    }
+                }
+            },
+            _ if there < 12 => self.flaw(Flaw::TruncatedSctp),
+            _ => {}
+        }
+    }
+
+    /// The target of neighbour discovery, and the Ethernet address in its options.
+    #[inline(never)]
+    fn neighbour_discovery(&mut self, at: usize, kind: u8) {
+        let Some(message) = self.content::<24>(at) else {
+            return self.flaw(Flaw::BadNeighbourDiscovery);
+        };
+        let half = |at: usize| word(message[at..].first_chunk().expect("eight bytes of 24"));
+        let halves = [half(16), half(8)];
+        self.words[ND_TARGET..ND_TARGET + 2].copy_from_slice(&halves);
+        self.presence = Presence::ND_TARGET;
+        let (wanted, slot) = match kind {
+            icmpv6::NEIGHBOUR_SOLICITATION => (1, ND_OPTIONS),
+            _ => (2, ND_OPTIONS + 1),
+        };
+        let mut at = at + 24;
+        let end = self.parsed.layers.end as usize;
+        for _ in 0..MAX_ND_OPTIONS {
+            if at == end {
+                return;
+            }
+            let Some(&[option, units, a, b, c, d, e, f]) = self.content::<8>(at) else {
+                return self.flaw(Flaw::BadNeighbourDiscovery);
+            };
+            let length = usize::from(units) * 8;
+            if length == 0 || at + length > end {
+                return self.flaw(Flaw::BadNeighbourDiscovery);
+            }
+            if option == wanted && units == 1 {
+                self.words[slot] = mac(&[a, b, c, d, e, f]);
+                self.presence = Presence::ND_LINK_LAYER;
+                self.parsed.layers.nd_option = offset(at);
+                return;
+            }
+            at += length;
+        }
+    }
+}
+
+/// DSCP and ECN of a byte of IPv4 or IPv6, in the word of the network's fields.
+#[inline(always)]
+fn traffic_class(byte: u8) -> u64 {
+    u64::from(byte >> 2) << 32 | u64::from(byte & 3) << 38
+}
+
+#[inline(always)]
+fn is_tag(kind: u16) -> bool {
+    // 0x9100 stood for stacked tags before IEEE 802.1ad.
+    matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100)
+}
+
+const HOP_BY_HOP: u8 = 0;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const ESP: u8 = 50;
+const AUTHENTICATION: u8 = 51;
+const NO_NEXT: u8 = 59;
+const DESTINATION_OPTIONS: u8 = 60;
+
+/// Whether a protocol is an extension header that can be walked through.
+#[inline(always)]
+fn is_extension(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
+    )
+}
+
+/// The extension headers so far.
+#[derive(Clone, Copy, Default)]
+struct Extensions {
+    bits: u16,
+    /// Destination options so far.
+    destinations: u8,
+    /// Where in the preferred order we are.
+    rank: u8,
+}
+
+impl Extensions {
+    /// Notes a header. The preferred order is that of RFC 2460 §4.1, which has
+    /// destination options before routing and at the end.
+    fn note(&mut self, protocol: u8) {
+        let (bit, rank) = match protocol {
+            HOP_BY_HOP => (exthdr::HOP, 1),
+            DESTINATION_OPTIONS => (exthdr::DEST, if self.rank <= 1 { 2 } else { 7 }),
+            ROUTING => (exthdr::ROUTER, 3),
+            FRAGMENT => (exthdr::FRAG, 4),
+            AUTHENTICATION => (exthdr::AUTH, 5),
+            ESP => (exthdr::ESP, 6),
+            _ => (exthdr::NO_NEXT, 8),
+        };
+        let again = match protocol {
+            DESTINATION_OPTIONS => {
+                self.destinations = self.destinations.saturating_add(1);
+                self.destinations > 2
+            }
+            _ => self.bits & bit != 0,
+        };
+        if again {
+            self.bits |= exthdr::UNREP;
+        } else if rank < self.rank {
+            self.bits |= exthdr::UNSEQ;
+        }
+        self.bits |= bit;
+        self.rank = self.rank.max(rank);
+    }
+}

@@ -1,0 +1,415 @@
+//! Changing a packet: fields, tags, labels and times to live (OpenFlow 1.3.5 §5.12).
+//!
+//! Bytes and key change together, and checksums with them: those of IPv4, TCP, UDP
+//! and ICMP by what changed, so a wrong one stays wrong, and that of SCTP. What a
+//! packet lacks is not changed: setting the port of a later fragment does nothing.
+
+use super::checksum::{self, Change};
+use super::{Flaw, Layers, Packet};
+use crate::Field;
+use crate::field::{VLAN_PRESENT, eth_type, ip_proto};
+use crate::key::Presence;
+
+/// Why a time to live was not decremented: it was 0 or 1 (`OFPR_INVALID_TTL`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidTtl;
+
+/// The time to live of a label in front of something that has none.
+const DEFAULT_TTL: u8 = 64;
+
+/// Where a transport checksum is, and what it is the sum of.
+#[derive(Clone, Copy)]
+struct TransportSum {
+    at: usize,
+    /// 0 means that there is none, and is written as its complement.
+    optional: bool,
+    /// The addresses of IP are summed as well.
+    with_addresses: bool,
+}
+
+impl Packet {
+    /// Sets a header field, the tunnel or a register. The packet must be of a kind
+    /// that has the field, which its prerequisites say.
+    pub fn set_field(&mut self, field: Field, value: u128) {
+        if !self.key.presence().has(field.info().presence) {
+            return;
+        }
+        let layers = self.parsed.layers;
+        let (network, transport) = (layers.network as usize, layers.transport as usize);
+        let bytes = value.to_be_bytes();
+        let [.., b4, b3, b2, b1] = bytes;
+        let [.., m5, m4, m3, m2, m1, m0] = bytes;
+        let mac = [m5, m4, m3, m2, m1, m0];
+        match field {
+            Field::EthDst | Field::EthSrc if self.frame.len() < 14 => return,
+            Field::EthDst => self.put(0, &mac),
+            Field::EthSrc => self.put(6, &mac),
+            Field::VlanVid | Field::VlanPcp => return self.set_tag(field, value),
+            Field::IpDscp | Field::IpEcn => self.set_traffic_class(network, field, value),
+            Field::Ipv4Src => self.put_address(network + 12, &[b4, b3, b2, b1], true),
+            Field::Ipv4Dst => self.put_address(network + 16, &[b4, b3, b2, b1], true),
+            Field::Ipv6Src => self.put_address(network + 8, &bytes, true),
+            Field::Ipv6Dst => self.put_address(network + 24, &bytes, !layers.routed),
+            Field::Ipv6Flabel => {
+                let class = self.frame.bytes()[network + 1] & 0xf0;
+                self.put(network + 1, &[class | b3 & 15, b2, b1]);
+            }
+            Field::TcpSrc | Field::UdpSrc => self.put_transport(transport, &[b2, b1]),
+            Field::TcpDst | Field::UdpDst => self.put_transport(transport + 2, &[b2, b1]),
+            Field::SctpSrc => self.put_sctp(transport, &[b2, b1]),
+            Field::SctpDst => self.put_sctp(transport + 2, &[b2, b1]),
+            Field::Icmpv4Type | Field::Icmpv6Type => self.put_transport(transport, &[b1]),
+            Field::Icmpv4Code | Field::Icmpv6Code => self.put_transport(transport + 1, &[b1]),
+            Field::ArpOp => self.put(network + 6, &[b2, b1]),
+            Field::ArpSha => self.put(network + 8, &mac),
+            Field::ArpSpa => self.put(network + 14, &[b4, b3, b2, b1]),
+            Field::ArpTha => self.put(network + 18, &mac),
+            Field::ArpTpa => self.put(network + 24, &[b4, b3, b2, b1]),
+            Field::NdTarget => self.put_transport(transport + 8, &bytes),
+            Field::NdSll | Field::NdTll => {
+                self.put_transport(layers.nd_option as usize + 2, &mac);
+            }
+            Field::MplsLabel | Field::MplsTc => self.set_label(network, field, value),
+            _ => {}
+        }
+        self.key.set(field, value);
+        if matches!(field, Field::Icmpv6Type | Field::Icmpv6Code) {
+            // It may be neighbour discovery now, or no more.
+            self.parse();
+        }
+    }
+
+    /// Pushes a VLAN tag of a type, with number and priority of the one that was the
+    /// outermost before.
+    pub fn push_vlan(&mut self, tag_type: u16) {
+        if self.frame.len() < 14 {
+            return;
+        }
+        let (vid, pcp) = (self.key.get(Field::VlanVid), self.key.get(Field::VlanPcp));
+        let [.., c1, c0] = (pcp << 13 | vid & 0xfff).to_be_bytes();
+        let [t1, t0] = tag_type.to_be_bytes();
+        self.frame.insert(12, [t1, t0, c1, c0]);
+        self.parse();
+    }
+
+    /// Removes the outermost VLAN tag, if there is one.
+    pub fn pop_vlan(&mut self) {
+        if self.has_tag() {
+            self.frame.remove(12, 4);
+            self.parse();
+        }
+    }
+
+    /// Pushes an MPLS label after the VLAN tags: a copy of the one that was the
+    /// outermost before; or label 0 with the time to live of IP, 64 where there is no
+    /// IP. `kind` becomes the frame's type. Frames with LLC take no labels.
+    pub fn push_mpls(&mut self, kind: u16) {
+        let Some(network) = self.typed_network() else {
+            return;
+        };
+        let entry = match self.label() {
+            // There is one after it.
+            Some(outer) => outer & !0x100,
+            None => 0x100 | u32::from(self.ttl().unwrap_or(DEFAULT_TTL)),
+        };
+        self.frame.insert(network, entry.to_be_bytes());
+        self.put(network - 2, &kind.to_be_bytes());
+        self.parse();
+    }
+
+    /// Removes the outermost MPLS label, if there is one. `kind` becomes the frame's
+    /// type.
+    pub fn pop_mpls(&mut self, kind: u16) {
+        if let (Some(network), Some(_)) = (self.typed_network(), self.label()) {
+            self.frame.remove(network, 4);
+            self.put(network - 2, &kind.to_be_bytes());
+            self.parse();
+        }
+    }
+
+    /// Sets the time to live of IP.
+    pub fn set_ttl(&mut self, ttl: u8) {
+        if let Some(at) = self.ttl_place() {
+            self.put_ip(at, &[ttl]);
+        }
+    }
+
+    /// Decrements the time to live of IP, if there is IP.
+    ///
+    /// # Errors
+    /// [`InvalidTtl`]; nothing changes then.
+    pub fn decrement_ttl(&mut self) -> Result<(), InvalidTtl> {
+        match self.ttl() {
+            Some(0 | 1) => Err(InvalidTtl),
+            Some(ttl) => {
+                self.set_ttl(ttl - 1);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the time to live of the outermost MPLS label.
+    pub fn set_mpls_ttl(&mut self, ttl: u8) {
+        if self.label().is_some() {
+            self.put(self.parsed.layers.network as usize + 3, &[ttl]);
+        }
+    }
+
+    /// Decrements the time to live of the outermost MPLS label, if there is one.
+    ///
+    /// # Errors
+    /// [`InvalidTtl`]; nothing changes then.
+    pub fn decrement_mpls_ttl(&mut self) -> Result<(), InvalidTtl> {
+        match self.label().map(u32::to_be_bytes) {
+            Some([.., 0 | 1]) => Err(InvalidTtl),
+            Some([.., ttl]) => {
+                self.set_mpls_ttl(ttl - 1);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Copies the time to live of what is below the outermost MPLS label, a label or
+    /// IP, to that label.
+    pub fn copy_ttl_out(&mut self) {
+        if let (Some(_), Some(at)) = (self.label(), self.inner_ttl_place()) {
+            self.set_mpls_ttl(self.frame.bytes()[at]);
+        }
+    }
+
+    /// Copies the time to live of the outermost MPLS label to what is below it, a
+    /// label or IP.
+    pub fn copy_ttl_in(&mut self) {
+        if let (Some(label), Some(at)) = (self.label(), self.inner_ttl_place()) {
+            let [.., ttl] = label.to_be_bytes();
+            let below = self.parsed.layers.network as usize + 4;
+            match is_bottom(label) {
+                // IPv4 and its checksum, or IPv6.
+                true if self.frame.bytes()[below] >> 4 == 4 => {
+                    self.put_summed(below, at, &[ttl], below + 10);
+                }
+                _ => self.put(at, &[ttl]),
+            }
+        }
+    }
+
+    fn has_tag(&self) -> bool {
+        self.key.get(Field::VlanVid) & u128::from(VLAN_PRESENT) != 0
+    }
+
+    fn eth_type(&self) -> u16 {
+        u16::try_from(self.key.get(Field::EthType)).expect("sixteen bits")
+    }
+
+    /// Where the network layer begins, in a frame that has a type in front of it.
+    fn typed_network(&self) -> Option<usize> {
+        let Layers { network, llc, .. } = self.parsed.layers;
+        let network = network as usize;
+        (!llc && network >= 14 && network <= self.frame.len() && self.is_tagged_whole())
+            .then_some(network)
+    }
+
+    /// Whether what is in front of the network layer is a type, and not a tag that is
+    /// cut off or one too many.
+    fn is_tagged_whole(&self) -> bool {
+        let kind = self.eth_type();
+        !matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE | 0x9100)
+    }
+
+    /// The outermost MPLS label with all that is in its word.
+    fn label(&self) -> Option<u32> {
+        let is_mpls = matches!(self.eth_type(), eth_type::MPLS | eth_type::MPLS_UPSTREAM);
+        if !is_mpls || !self.key.presence().has(Presence::NETWORK) {
+            return None;
+        }
+        let label = self.frame.bytes()[self.parsed.layers.network as usize..].first_chunk();
+        label.map(|&label| u32::from_be_bytes(label))
+    }
+
+    /// Where the time to live of IP is.
+    fn ttl_place(&self) -> Option<usize> {
+        if !self.key.presence().has(Presence::NETWORK) {
+            return None;
+        }
+        let network = self.parsed.layers.network as usize;
+        match self.eth_type() {
+            eth_type::IPV4 => Some(network + 8),
+            eth_type::IPV6 => Some(network + 7),
+            _ => None,
+        }
+    }
+
+    fn ttl(&self) -> Option<u8> {
+        Some(self.frame.bytes()[self.ttl_place()?])
+    }
+
+    /// Where the time to live of what is below the outermost MPLS label is. What
+    /// follows the last label is IP if it begins with the version and is long enough:
+    /// labels do not say.
+    fn inner_ttl_place(&self) -> Option<usize> {
+        let label = self.label()?;
+        let below = self.parsed.layers.network as usize + 4;
+        let rest = &self.frame.bytes()[below..self.parsed.layers.end as usize];
+        let place = match (is_bottom(label), rest.first().map(|byte| byte >> 4)) {
+            (false, _) if rest.len() >= 4 => below + 3,
+            (true, Some(4)) if rest.len() >= 20 => below + 8,
+            (true, Some(6)) if rest.len() >= 40 => below + 7,
+            _ => return None,
+        };
+        Some(place)
+    }
+
+    /// Sets number or priority of the outermost tag.
+    fn set_tag(&mut self, field: Field, value: u128) {
+        if !self.has_tag() {
+            return;
+        }
+        match field {
+            Field::VlanVid => {
+                let value = value | u128::from(VLAN_PRESENT);
+                self.key.set(field, value);
+            }
+            _ => self.key.set(field, value),
+        }
+        let (vid, pcp) = (self.key.get(Field::VlanVid), self.key.get(Field::VlanPcp));
+        // A bit between them says whether the frame may be dropped.
+        let kept = self.frame.bytes()[14] & 0x10;
+        let [.., high, low] = (pcp << 13 | vid & 0xfff).to_be_bytes();
+        self.put(14, &[high | kept, low]);
+    }
+
+    fn set_label(&mut self, network: usize, field: Field, value: u128) {
+        let Some(entry) = self.label() else {
+            return;
+        };
+        let value = u32::try_from(value & field.max_value()).expect("twenty bits");
+        let entry = match field {
+            Field::MplsLabel => entry & 0xfff | value << 12,
+            _ => entry & !0xe00 | value << 9,
+        };
+        self.put(network, &entry.to_be_bytes());
+    }
+
+    /// Sets DSCP or ECN in IPv4 or IPv6.
+    fn set_traffic_class(&mut self, network: usize, field: Field, value: u128) {
+        let [.., value] = value.to_be_bytes();
+        let joined = |class: u8| match field {
+            Field::IpDscp => class & 3 | value << 2,
+            _ => class & !3 | value & 3,
+        };
+        let bytes = self.frame.bytes();
+        if self.eth_type() == eth_type::IPV4 {
+            let class = joined(bytes[network + 1]);
+            self.put_ip(network + 1, &[class]);
+        } else {
+            let (first, second) = (bytes[network], bytes[network + 1]);
+            let class = joined(first << 4 | second >> 4);
+            self.put(
+                network,
+                &[first & 0xf0 | class >> 4, second & 15 | class << 4],
+            );
+        }
+    }
+
+    /// Writes bytes that no checksum is of.
+    fn put(&mut self, at: usize, new: &[u8]) {
+        self.frame.bytes_mut()[at..][..new.len()].copy_from_slice(new);
+    }
+
+    /// Writes bytes of what begins at `from` and has its checksum at `sum`.
+    fn put_summed(&mut self, from: usize, at: usize, new: &[u8], sum: usize) {
+        let bytes = self.frame.bytes();
+        let change = Change::of(at - from, &bytes[at..at + new.len()], new);
+        let checksum = u16::from_be_bytes([bytes[sum], bytes[sum + 1]]);
+        self.put(sum, &change.apply(checksum).to_be_bytes());
+        self.put(at, new);
+    }
+
+    /// Writes bytes of an IP header, of which IPv4 has a checksum.
+    fn put_ip(&mut self, at: usize, new: &[u8]) {
+        let network = self.parsed.layers.network as usize;
+        match self.eth_type() {
+            eth_type::IPV4 => self.put_summed(network, at, new, network + 10),
+            _ => self.put(at, new),
+        }
+    }
+
+    /// Writes an address of IP, of which transport checksums are as well if it is
+    /// `summed`.
+    fn put_address(&mut self, at: usize, new: &[u8], summed: bool) {
+        let sum = self.transport_sum().filter(|sum| sum.with_addresses);
+        if let Some(sum) = sum.filter(|_| summed) {
+            let old = &self.frame.bytes()[at..at + new.len()];
+            self.change_transport_sum(sum, Change::of(0, old, new));
+        }
+        self.put_ip(at, new);
+    }
+
+    /// Writes bytes of a transport header.
+    fn put_transport(&mut self, at: usize, new: &[u8]) {
+        if let Some(sum) = self.transport_sum() {
+            let transport = self.parsed.layers.transport as usize;
+            let old = &self.frame.bytes()[at..at + new.len()];
+            self.change_transport_sum(sum, Change::of(at - transport, old, new));
+        }
+        self.put(at, new);
+    }
+
+    fn change_transport_sum(&mut self, sum: TransportSum, change: Change) {
+        let bytes = self.frame.bytes();
+        let checksum = match u16::from_be_bytes([bytes[sum.at], bytes[sum.at + 1]]) {
+            0 if sum.optional => return,
+            old => change.apply(old),
+        };
+        let checksum = match checksum {
+            0 if sum.optional => 0xffff,
+            other => other,
+        };
+        self.put(sum.at, &checksum.to_be_bytes());
+    }
+
+    /// The transport checksum, if the packet has it.
+    fn transport_sum(&self) -> Option<TransportSum> {
+        if !self.key.presence().has(Presence::TRANSPORT) {
+            return None;
+        }
+        let [.., protocol] = self.key.get(Field::IpProto).to_be_bytes();
+        let (offset, optional, with_addresses) = match protocol {
+            ip_proto::TCP => (16, false, true),
+            ip_proto::UDP => (6, true, true),
+            ip_proto::ICMP => (2, false, false),
+            ip_proto::ICMPV6 => (2, false, true),
+            _ => return None,
+        };
+        let at = self.parsed.layers.transport as usize + offset;
+        (at + 2 <= self.parsed.layers.end as usize).then_some(TransportSum {
+            at,
+            optional,
+            with_addresses,
+        })
+    }
+
+    /// Writes a port of SCTP. The checksum is of the whole packet; of a fragment it
+    /// cannot be known.
+    fn put_sctp(&mut self, at: usize, new: &[u8]) {
+        let Layers { transport, end, .. } = self.parsed.layers;
+        let (transport, end) = (transport as usize, end as usize);
+        let packet = &self.frame.bytes()[transport..end];
+        let whole = !self.parsed.layers.fragment && !self.parsed.flaws.contains(Flaw::PayloadCut);
+        if let Some(old) = packet.get(8..12).filter(|_| whole) {
+            // What is summed has 0 in place of the checksum, which changes nothing
+            // in a difference.
+            let old = u32::from_le_bytes([old[0], old[1], old[2], old[3]]);
+            let sum = checksum::sctp(packet, at - transport, new, old);
+            self.put(transport + 8, &sum.to_le_bytes());
+        }
+        self.put(at, new);
+    }
+}
+
+/// Whether an MPLS label is the last one.
+fn is_bottom(label: u32) -> bool {
+    label & 0x100 != 0
+}

@@ -1,0 +1,326 @@
+//! Random frames: all headers that the parser knows, with right checksums, and then
+//! damage.
+
+/// Random numbers, the same for the same seed (splitmix64).
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+
+    pub(crate) fn one_in(&mut self, times: u64) -> bool {
+        self.below(times) == 0
+    }
+
+    pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        let at = self.below(from.len() as u64) as usize;
+        &from[at]
+    }
+
+    pub(crate) fn byte(&mut self) -> u8 {
+        self.next() as u8
+    }
+}
+
+/// A frame in the making.
+pub(crate) struct Builder<'a> {
+    dice: &'a mut Dice,
+    bytes: Vec<u8>,
+}
+
+/// A frame whose lengths and checksums are right.
+pub(crate) fn whole(dice: &mut Dice) -> Vec<u8> {
+    let mut builder = Builder {
+        dice,
+        bytes: Vec::new(),
+    };
+    builder.ethernet();
+    builder.bytes
+}
+
+/// A frame of which some bytes are wrong, or which ends too soon, or both.
+pub(crate) fn damaged(dice: &mut Dice) -> Vec<u8> {
+    let mut frame = whole(dice);
+    for _ in 0..dice.below(4) {
+        let at = dice.below(frame.len() as u64) as usize;
+        frame[at] = match dice.below(3) {
+            0 => dice.byte(),
+            1 => 0,
+            _ => frame[at] ^ 1 << dice.below(8),
+        };
+    }
+    if dice.one_in(2) {
+        frame.truncate(dice.below(frame.len() as u64 + 1) as usize);
+    }
+    frame
+}
+
+impl Builder<'_> {
+    fn random(&mut self, count: usize) {
+        for _ in 0..count {
+            let byte = self.dice.byte();
+            self.bytes.push(byte);
+        }
+    }
+
+    fn put16(&mut self, value: u16) {
+        self.bytes.extend(value.to_be_bytes());
+    }
+
+    fn set16(&mut self, at: usize, value: u16) {
+        self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
+    }
+
+    fn ethernet(&mut self) {
+        self.random(12);
+        let tags = match self.dice.below(8) {
+            0 => 2,
+            1 => 9,
+            2 | 3 => 1,
+            _ => 0,
+        };
+        for _ in 0..tags {
+            let kind = *self.dice.pick(&[0x8100, 0x88a8, 0x9100]);
+            self.put16(kind);
+            self.random(2);
+        }
+        let kind = *self
+            .dice
+            .pick(&[0x800, 0x800, 0x86dd, 0x86dd, 0x806, 0x8847, 0x8848, 0x1234]);
+        let length_at = self.bytes.len();
+        let llc = self.dice.below(10);
+        match llc {
+            0 => {
+                self.put16(0);
+                self.bytes.extend([0xaa, 0xaa, 3, 0, 0, 0]);
+                self.put16(kind);
+            }
+            1 => {
+                self.put16(0);
+                self.bytes.extend([0x42, 0x42, 3]);
+            }
+            _ => self.put16(kind),
+        }
+        match (llc, kind) {
+            (1, _) => self.random(30),
+            (_, 0x800) => self.ipv4(),
+            (_, 0x86dd) => self.ipv6(),
+            (_, 0x806) => {
+                self.bytes.extend([0, 1, 8, 0, 6, 4]);
+                self.random(22);
+            }
+            (_, 0x8847 | 0x8848) => self.mpls(),
+            _ => self.random(20),
+        }
+        if llc < 2 {
+            let length = self.bytes.len() - length_at - 2;
+            self.set16(length_at, u16::try_from(length).unwrap());
+        }
+        // Padding.
+        if self.dice.one_in(3) {
+            self.random(7);
+        }
+    }
+
+    fn mpls(&mut self) {
+        let labels = 1 + self.dice.below(3);
+        for label in 0..labels {
+            self.random(4);
+            let at = self.bytes.len() - 2;
+            self.bytes[at] = self.bytes[at] & 0xfe | u8::from(label + 1 == labels);
+        }
+        match self.dice.below(3) {
+            0 => self.ipv4(),
+            1 => self.ipv6(),
+            _ => self.random(20),
+        }
+    }
+
+    fn ipv4(&mut self) {
+        let start = self.bytes.len();
+        let options = *self.dice.pick(&[0, 0, 0, 1, 10]);
+        self.bytes.push(0x45 + options);
+        self.random(1);
+        self.put16(0);
+        self.random(2);
+        let fragment = *self.dice.pick(&[0, 0, 0, 0x4000, 0x2000, 0x2005, 0x0007]);
+        self.put16(fragment);
+        self.random(1);
+        let protocol = *self.dice.pick(&[6, 17, 132, 1, 58, 47]);
+        self.bytes.push(protocol);
+        self.put16(0);
+        self.random(8 + usize::from(options) * 4);
+        let transport = self.bytes.len();
+        let addresses = self.bytes[start + 12..start + 20].to_vec();
+        self.transport(protocol, 1);
+        self.finish(transport, protocol, 1, &addresses, fragment & 0x1fff == 0);
+        let total = u16::try_from(self.bytes.len() - start).unwrap();
+        self.set16(start + 2, total);
+        let sum = checksum(&[&self.bytes[start..transport]]);
+        self.set16(start + 10, sum);
+    }
+
+    fn ipv6(&mut self) {
+        let start = self.bytes.len();
+        let byte = self.dice.byte();
+        self.bytes.push(0x60 | byte & 15);
+        self.random(3);
+        self.put16(0);
+        self.bytes.push(0);
+        self.random(33);
+        let protocol = *self.dice.pick(&[6, 17, 132, 58, 1, 59, 50]);
+        let (mut next_at, mut later) = (start + 6, false);
+        let mut destination = self.bytes[start + 24..start + 40].to_vec();
+        if self.dice.one_in(3) {
+            for _ in 0..self.dice.below(10) {
+                let kind = *self.dice.pick(&[0, 43, 44, 51, 60]);
+                self.bytes[next_at] = kind;
+                next_at = self.bytes.len();
+                let extension = self.extension(kind);
+                later |= kind == 44
+                    && extension[2..4] != [0, 0]
+                    && extension[2] | extension[3] & 0xf8 != 0;
+                if kind == 43 && extension[3] > 0 {
+                    destination.clear();
+                }
+                if later {
+                    break;
+                }
+            }
+        }
+        self.bytes[next_at] = protocol;
+        let transport = self.bytes.len();
+        self.transport(protocol, 58);
+        let mut addresses = self.bytes[start + 8..start + 24].to_vec();
+        addresses.extend(destination);
+        self.finish(transport, protocol, 58, &addresses, !later);
+        let length = u16::try_from(self.bytes.len() - start - 40).unwrap();
+        self.set16(start + 4, length);
+    }
+
+    /// An extension header; the next one's number is its first byte.
+    fn extension(&mut self, kind: u8) -> Vec<u8> {
+        let at = self.bytes.len();
+        match kind {
+            44 => {
+                let field = *self.dice.pick(&[0, 0, 1, 0x28]);
+                self.bytes.extend([0, 0, 0, field]);
+                self.random(4);
+            }
+            51 => {
+                self.bytes.extend([0, 4]);
+                self.random(22);
+            }
+            _ => {
+                let units = self.dice.below(3) as u8;
+                let left = self.dice.below(2) as u8;
+                self.bytes.extend([0, units, 0, left]);
+                self.random(4 + usize::from(units) * 8);
+            }
+        }
+        self.bytes[at..].to_vec()
+    }
+
+    /// A transport header and what it carries, without its checksum.
+    fn transport(&mut self, protocol: u8, icmp: u8) {
+        let start = self.bytes.len();
+        match protocol {
+            6 => {
+                self.random(12);
+                self.bytes.push(0x60);
+                self.random(3);
+                self.put16(0);
+                self.random(6);
+            }
+            17 => {
+                self.random(4);
+                self.put16(0);
+                self.put16(0);
+            }
+            132 => {
+                self.random(8);
+                self.bytes.extend([0; 4]);
+            }
+            _ if protocol == icmp => {
+                let kind = *self.dice.pick(&[8, 128, 135, 135, 136, 136]);
+                self.bytes.extend([kind, 0, 0, 0]);
+                self.random(20);
+                for _ in 0..self.dice.below(3) {
+                    let option = 1 + self.dice.below(3) as u8;
+                    self.bytes.extend([option, 1]);
+                    self.random(6);
+                }
+                return;
+            }
+            _ => {}
+        }
+        let payload = self.dice.below(20) as usize;
+        self.random(payload);
+        if protocol == 17 {
+            let length = u16::try_from(self.bytes.len() - start).unwrap();
+            self.set16(start + 4, length);
+        }
+    }
+
+    /// Sets the checksum of a transport header; sometimes there is none in UDP.
+    fn finish(&mut self, start: usize, protocol: u8, icmp: u8, addresses: &[u8], has_header: bool) {
+        if !has_header || protocol == 17 && self.dice.one_in(4) {
+            return;
+        }
+        match sum_place(protocol, icmp) {
+            _ if protocol == 132 => {
+                let sum = crc32c::crc32c(&self.bytes[start..]);
+                self.bytes[start + 8..start + 12].copy_from_slice(&sum.to_le_bytes());
+            }
+            Some(place) => {
+                let sum = transport_sum(&self.bytes[start..], protocol, addresses);
+                self.set16(start + place, sum);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Where a transport header has its checksum.
+pub(crate) fn sum_place(protocol: u8, icmp: u8) -> Option<usize> {
+    match protocol {
+        6 => Some(16),
+        17 => Some(6),
+        _ if protocol == icmp => Some(2),
+        _ => None,
+    }
+}
+
+/// The checksum of a transport header and what it carries.
+pub(crate) fn transport_sum(packet: &[u8], protocol: u8, addresses: &[u8]) -> u16 {
+    let length = u32::try_from(packet.len()).unwrap().to_be_bytes();
+    let sum = match protocol {
+        1 => checksum(&[packet]),
+        _ => checksum(&[addresses, &length, &[0, 0, 0, protocol], packet]),
+    };
+    match (protocol, sum) {
+        (17, 0) => 0xffff,
+        _ => sum,
+    }
+}
+
+/// The checksum of RFC 1071 over pieces, of which only the last has an odd length.
+pub(crate) fn checksum(pieces: &[&[u8]]) -> u16 {
+    let mut sum = 0_u64;
+    for pair in pieces.iter().flat_map(|piece| piece.chunks(2)) {
+        sum += u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u64::from(low));
+    }
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !u16::try_from(sum).unwrap()
+}
