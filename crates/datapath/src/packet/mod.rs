@@ -52,7 +52,7 @@ impl Packet {
         self.parse();
     }
 
-    /// Sets what is known of the frame anew, but for ports, metadata, tunnel and
+    /// Sets what is known of the frame anew, except for ports, metadata, tunnel and
     /// registers.
     fn parse(&mut self) {
         self.parsed = parse(self.frame.bytes(), &mut self.key);
