@@ -7,16 +7,27 @@
 //! |---|---|
 //! | [`field`] | the fields of OpenFlow 1.3.5, their widths, names and prerequisites |
 //! | [`packet`] | frames: parsing, and rewriting with checksums kept right |
+//! | `flow_match` | what a flow entry matches, checked as OpenFlow does |
+//! | [`action`] | actions, the order of action sets, and what a match must say for them |
+//! | [`projection`] | the few bits of a key that a table's rules look at |
 //!
-//! A [`PacketKey`] has all fields of a packet in 23 words. A [`Packet`] is a frame
+//! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
 //! with its key; both change together.
 
 #![forbid(unsafe_code)]
 
+pub mod action;
+mod error;
 pub mod field;
+mod flow_match;
 mod key;
 pub mod packet;
+pub mod projection;
 
+pub use action::{Action, ActionSet, GroupId, PortNo};
+pub use error::{ErrorCode, OpenFlowError};
 pub use field::{Field, FieldInfo, Prerequisite};
+pub use flow_match::{Family, FieldValue, FlowMatch};
 pub use key::{KEY_WORDS, PacketKey, Presence};
 pub use packet::{Flaw, Flaws, Frame, InvalidTtl, Layers, Packet, Parsed};
+pub use projection::{FieldSet, Projection, TooWide};

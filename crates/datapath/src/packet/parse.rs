@@ -74,14 +74,14 @@ pub fn parse(frame: &[u8], key: &mut PacketKey) -> Parsed {
 // The layout of a key, as `key.rs` has it, for code that fills whole words: from
 // word 3 on. A test compares the two.
 const HEADERS: usize = 3;
-const HEADER_WORDS: usize = 12;
+const HEADER_WORDS: usize = 11;
 const DESTINATION: usize = 0;
 const SOURCE: usize = 1;
 const NETWORK: usize = 2;
 const PORTS: usize = 3;
 const ADDRESSES: usize = 4;
 const ND_TARGET: usize = 8;
-const ND_OPTIONS: usize = 10;
+const ND_OPTION: usize = 10;
 const PRESENCE_SHIFT: u32 = 41;
 
 fn offset(at: usize) -> u32 {
@@ -470,9 +470,9 @@ impl Parser<'_> {
         let halves = [half(16), half(8)];
         self.words[ND_TARGET..ND_TARGET + 2].copy_from_slice(&halves);
         self.presence = Presence::ND_TARGET;
-        let (wanted, slot) = match kind {
-            icmpv6::NEIGHBOUR_SOLICITATION => (1, ND_OPTIONS),
-            _ => (2, ND_OPTIONS + 1),
+        let wanted = match kind {
+            icmpv6::NEIGHBOUR_SOLICITATION => 1,
+            _ => 2,
         };
         let mut at = at + 24;
         let end = self.parsed.layers.end as usize;
@@ -488,7 +488,7 @@ impl Parser<'_> {
                 return self.flaw(Flaw::BadNeighbourDiscovery);
             }
             if option == wanted && units == 1 {
-                self.words[slot] = mac(&[a, b, c, d, e, f]);
+                self.words[ND_OPTION] = mac(&[a, b, c, d, e, f]);
                 self.presence = Presence::ND_LINK_LAYER;
                 self.parsed.layers.nd_option = offset(at);
                 return;

@@ -28,6 +28,7 @@ use crate::output::{Report, csv};
 use crate::reporter::Reporter;
 
 mod hostile;
+mod long;
 mod mixed;
 mod output;
 mod reoptimise;
@@ -413,6 +414,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let (mut results, mut choices) = (Vec::new(), Vec::new());
     for subject in subjects(args, reporter)? {
         let subject = subject.load(args, args.headers(), reporter)?;
+        long::warn(&subject, &field, &plan, reporter);
         let mut progress = reporter.progress();
         let measured = bench::measure_subject(&subject, &field, &plan, &mut progress)?;
         drop(progress);

@@ -1,13 +1,9 @@
 //! Changed packets: the key is that of the changed bytes, checksums that were right
 //! remain right, and undoing a change gives the old bytes back.
 
-#![allow(clippy::cast_possible_truncation)] // random bytes
-
-mod frames;
-
+use crate::frames::{Dice, checksum, sum_place, transport_sum};
 use classyard_datapath::field::{VLAN_PRESENT, eth_type, ip_proto};
 use classyard_datapath::{Field, InvalidTtl, Packet, Prerequisite, Presence};
-use frames::{Dice, checksum, sum_place, transport_sum};
 
 /// Whether a packet is of a kind that has a field.
 fn fits(packet: &Packet, field: Field) -> bool {
@@ -118,7 +114,7 @@ fn a_set_field_is_in_key_and_bytes_and_checksums_stay_right() {
     let mut dice = Dice(3);
     let mut set = [0_usize; Field::COUNT];
     for _ in 0..200_000 {
-        let bytes = frames::whole(&mut dice);
+        let bytes = crate::frames::whole(&mut dice);
         let mut packet = Packet::new(&bytes, 9);
         let before = sums(&packet);
         assert!(
@@ -167,7 +163,7 @@ fn icmpv6_becomes_neighbour_discovery_and_ends_to_be_it() {
     let mut dice = Dice(4);
     let mut turned = [0; 2];
     for _ in 0..20_000 {
-        let mut packet = Packet::new(&frames::whole(&mut dice), 9);
+        let mut packet = Packet::new(&crate::frames::whole(&mut dice), 9);
         if !fits(&packet, Field::Icmpv6Type) {
             continue;
         }
@@ -187,7 +183,7 @@ fn tags_and_labels_are_pushed_and_popped() {
     let mut dice = Dice(5);
     let mut labelled = 0;
     for _ in 0..20_000 {
-        let bytes = frames::whole(&mut dice);
+        let bytes = crate::frames::whole(&mut dice);
         let packet = Packet::new(&bytes, 9);
         let get = |packet: &Packet, field| packet.key().get(field);
 
@@ -300,7 +296,7 @@ fn damaged_frames_are_changed_as_far_as_they_go() {
     let mut dice = Dice(6);
     let all: Vec<Field> = Field::all().filter(|field| field.info().settable).collect();
     for _ in 0..60_000 {
-        let mut packet = Packet::new(&frames::damaged(&mut dice), 9);
+        let mut packet = Packet::new(&crate::frames::damaged(&mut dice), 9);
         for _ in 0..6 {
             match dice.below(12) {
                 0 => packet.push_vlan(eth_type::VLAN),

@@ -1,16 +1,12 @@
 //! The parser of the datapath against that of captures, which shares no code with
 //! it, over millions of frames: whole ones, cut ones and damaged ones.
 
-#![allow(clippy::cast_possible_truncation)] // random bytes
-
-mod frames;
-
 use std::collections::BTreeMap;
 
+use crate::frames::Dice;
 use classyard_datapath::field::{VLAN_PRESENT, eth_type};
 use classyard_datapath::{Field, Flaw, Packet, PacketKey, Presence};
 use classyard_workload::packet::{self, Anomaly, Family, LinkType, Parsed};
-use frames::Dice;
 
 /// What the oracle knows of a frame, field by field; `None` where it says nothing
 /// that can be compared.
@@ -162,8 +158,8 @@ fn both_parsers_read_the_same_in_whole_and_damaged_frames() {
     let mut seen = BTreeMap::new();
     for number in 0..400_000 {
         let frame = match number % 3 {
-            0 => frames::whole(&mut dice),
-            _ => frames::damaged(&mut dice),
+            0 => crate::frames::whole(&mut dice),
+            _ => crate::frames::damaged(&mut dice),
         };
         compare(&frame, &mut seen);
     }
@@ -197,7 +193,7 @@ fn a_frame_cut_at_any_byte_is_read_as_far_as_it_goes() {
     let mut dice = Dice(2);
     let mut seen = BTreeMap::new();
     for _ in 0..400 {
-        let frame = frames::whole(&mut dice);
+        let frame = crate::frames::whole(&mut dice);
         for end in 0..=frame.len() {
             compare(&frame[..end], &mut seen);
         }

@@ -1,0 +1,101 @@
+//! Errors with the types and codes of OpenFlow 1.3.5 §7.4.4.
+
+use std::fmt;
+
+macro_rules! codes {
+    ($($(#[$doc:meta])* $variant:ident $name:literal ($kind:literal, $code:literal),)*) => {
+        /// What is wrong, as OpenFlow names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl ErrorCode {
+            /// All of them.
+            pub const ALL: &[ErrorCode] = &[$(ErrorCode::$variant,)*];
+
+            /// Type and code in an error message.
+            #[must_use]
+            pub fn numbers(self) -> (u16, u16) {
+                match self {
+                    $(ErrorCode::$variant => ($kind, $code),)*
+                }
+            }
+
+            /// Its name without the prefix `OFP`.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(ErrorCode::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+codes! {
+    /// A port that packets cannot be sent to.
+    BadOutPort "BAC_BAD_OUT_PORT" (2, 4),
+    /// An action that packets of this match have no field for.
+    InconsistentAction "BAC_MATCH_INCONSISTENT" (2, 10),
+    /// A type of tag or label that there is not.
+    BadTag "BAC_BAD_TAG" (2, 12),
+    /// A field that actions cannot set.
+    BadSetType "BAC_BAD_SET_TYPE" (2, 13),
+    /// A value that a field cannot be set to.
+    BadSetArgument "BAC_BAD_SET_ARGUMENT" (2, 15),
+    /// A value has bits outside of its mask.
+    BadMatchWildcards "BMC_BAD_WILDCARDS" (4, 5),
+    /// A field that this switch does not know.
+    BadMatchField "BMC_BAD_FIELD" (4, 6),
+    /// A value that the field cannot have.
+    BadMatchValue "BMC_BAD_VALUE" (4, 7),
+    /// A mask that the field does not take.
+    BadMatchMask "BMC_BAD_MASK" (4, 8),
+    /// A field whose prerequisite the match lacks.
+    BadMatchPrerequisite "BMC_BAD_PREREQ" (4, 9),
+    /// A field that stands in the match twice.
+    DuplicateMatchField "BMC_DUP_FIELD" (4, 10),
+}
+
+/// Why something cannot be done: the code for programs and a sentence for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFlowError {
+    code: ErrorCode,
+    message: String,
+}
+
+impl OpenFlowError {
+    pub(crate) fn new(code: ErrorCode, message: String) -> OpenFlowError {
+        OpenFlowError { code, message }
+    }
+
+    /// What is wrong, as OpenFlow names it.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        self.code
+    }
+}
+
+impl fmt::Display for OpenFlowError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code.name())
+    }
+}
+
+impl std::error::Error for OpenFlowError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_and_names_are_distinct() {
+        for (number, code) in ErrorCode::ALL.iter().enumerate() {
+            for other in &ErrorCode::ALL[..number] {
+                assert_ne!(code.numbers(), other.numbers());
+                assert_ne!(code.name(), other.name());
+            }
+        }
+    }
+}

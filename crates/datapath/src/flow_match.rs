@@ -1,0 +1,255 @@
+//! What a flow entry matches: fields with values and masks (OpenFlow 1.3.5 §7.2.3).
+
+use std::fmt;
+
+use crate::error::{ErrorCode, OpenFlowError};
+use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
+use crate::key::{PacketKey, Presence};
+
+/// Values of a field: those that agree with one on the bits of a mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FieldValue {
+    /// The field.
+    pub field: Field,
+    /// The bits that a packet must have. Those outside of the mask are 0.
+    pub value: u128,
+    /// The bits that are looked at, at least one.
+    pub mask: u128,
+}
+
+impl FieldValue {
+    /// One value.
+    #[must_use]
+    pub fn exact(field: Field, value: u128) -> FieldValue {
+        FieldValue {
+            field,
+            value,
+            mask: field.max_value(),
+        }
+    }
+
+    /// Whether all bits are looked at.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.mask == self.field.max_value()
+    }
+}
+
+/// Kinds of packets that flow tables keep apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Family {
+    /// The EtherType is that of IPv4.
+    Ipv4,
+    /// The EtherType is that of IPv6.
+    Ipv6,
+    /// Any other EtherType, or none.
+    Other,
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Family; 3] = [Family::Ipv4, Family::Ipv6, Family::Other];
+
+    /// The family of a packet.
+    #[inline]
+    #[must_use]
+    pub fn of(key: &PacketKey) -> Family {
+        Family::of_type(key.get(Field::EthType))
+    }
+
+    #[inline]
+    fn of_type(kind: u128) -> Family {
+        const IPV4: u128 = eth_type::IPV4 as u128;
+        const IPV6: u128 = eth_type::IPV6 as u128;
+        match kind {
+            IPV4 => Family::Ipv4,
+            IPV6 => Family::Ipv6,
+            _ => Family::Other,
+        }
+    }
+}
+
+/// What a flow entry matches: all of some values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FlowMatch {
+    /// In the order of the fields, each once.
+    values: Vec<FieldValue>,
+    presence: Presence,
+}
+
+impl FlowMatch {
+    /// A match of these values, in any order. Values of which no bit is looked at are
+    /// left out; a match without values is that of every packet.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`] says which field is wrong and why: its value does not fit
+    /// it, or has bits outside of the mask; it takes no mask; it stands there twice;
+    /// or the match lacks what the field needs, such as `eth_type` for `ipv4_src`.
+    pub fn new(values: impl IntoIterator<Item = FieldValue>) -> Result<FlowMatch, OpenFlowError> {
+        let mut kept: Vec<FieldValue> = Vec::new();
+        let mut seen = [false; Field::COUNT];
+        for value in values {
+            check_value(&value)?;
+            if std::mem::replace(&mut seen[value.field.index()], true) {
+                let message = format!("{} stands in the match twice", value.field);
+                return Err(OpenFlowError::new(ErrorCode::DuplicateMatchField, message));
+            }
+            if value.mask != 0 {
+                kept.push(value);
+            }
+        }
+        kept.sort_by_key(|value| value.field);
+        let presence = kept.iter().map(|value| value.field.info().presence);
+        let presence = presence.fold(Presence::NONE, Presence::and);
+        let built = FlowMatch {
+            values: kept,
+            presence,
+        };
+        for value in &built.values {
+            built.check_prerequisite(value.field)?;
+        }
+        Ok(built)
+    }
+
+    /// The values, in the order of their fields.
+    #[must_use]
+    pub fn values(&self) -> &[FieldValue] {
+        &self.values
+    }
+
+    /// What is said of a field.
+    #[must_use]
+    pub fn get(&self, field: Field) -> Option<&FieldValue> {
+        self.values.iter().find(|value| value.field == field)
+    }
+
+    /// What a packet must have to match.
+    #[must_use]
+    pub fn presence(&self) -> Presence {
+        self.presence
+    }
+
+    /// The families in which there may be packets that match.
+    pub fn families(&self) -> impl Iterator<Item = Family> + use<> {
+        let kind = self.exact(Field::EthType);
+        let families = Family::ALL.into_iter();
+        families.filter(move |&family| kind.is_none_or(|kind| Family::of_type(kind) == family))
+    }
+
+    /// Whether a packet matches: the definition of a match.
+    #[must_use]
+    pub fn matches(&self, key: &PacketKey) -> bool {
+        key.presence().has(self.presence)
+            && self
+                .values
+                .iter()
+                .all(|value| (key.get(value.field) ^ value.value) & value.mask == 0)
+    }
+
+    /// The only value of a field that matches, if there is just one.
+    fn exact(&self, field: Field) -> Option<u128> {
+        let value = self.get(field)?;
+        value.is_exact().then_some(value.value)
+    }
+
+    fn check_prerequisite(&self, field: Field) -> Result<(), OpenFlowError> {
+        let lacks = |needed: String| {
+            let message = format!("{field} needs {needed} in the same match");
+            Err(OpenFlowError::new(ErrorCode::BadMatchPrerequisite, message))
+        };
+        let is_one = |field: Field, values: &[u16]| {
+            let exact = self.exact(field);
+            exact.is_some_and(|exact| values.iter().any(|&value| u128::from(value) == exact))
+        };
+        let has_type = |types: &[u16]| is_one(Field::EthType, types);
+        let listed = |name: Field, values: &[u16], hex: bool| {
+            let values = values.iter().map(|value| match hex {
+                true => format!("{name}={value:#06x}"),
+                false => format!("{name}={value}"),
+            });
+            values.collect::<Vec<_>>().join(" or ")
+        };
+        match field.info().prerequisite {
+            Prerequisite::None => Ok(()),
+            Prerequisite::InPort if self.exact(Field::InPort).is_some() => Ok(()),
+            Prerequisite::InPort => lacks("in_port".to_owned()),
+            Prerequisite::Vlan => {
+                let present = u128::from(VLAN_PRESENT);
+                match self.get(Field::VlanVid) {
+                    Some(vid) if vid.value & present != 0 => Ok(()),
+                    _ => lacks("vlan_vid=0x1000/0x1000, or a VLAN's number,".to_owned()),
+                }
+            }
+            Prerequisite::EthType(types) if has_type(types) => Ok(()),
+            Prerequisite::EthType(types) => lacks(listed(Field::EthType, types, true)),
+            Prerequisite::IpProto(types, proto) => {
+                let proto = u16::from(proto);
+                match has_type(types) && is_one(Field::IpProto, &[proto]) {
+                    true => Ok(()),
+                    false => lacks(format!(
+                        "{} and {}",
+                        listed(Field::EthType, types, true),
+                        listed(Field::IpProto, &[proto], false)
+                    )),
+                }
+            }
+            Prerequisite::Icmpv6Type(types) => {
+                let types: Vec<u16> = types.iter().map(|&kind| u16::from(kind)).collect();
+                // What ICMPv6's type needs is checked with that.
+                match is_one(Field::Icmpv6Type, &types) {
+                    true => Ok(()),
+                    false => lacks(listed(Field::Icmpv6Type, &types, false)),
+                }
+            }
+        }
+    }
+}
+
+fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
+    let FieldValue { field, value, mask } = *value;
+    let refuse = |code, message: String| Err(OpenFlowError::new(code, message));
+    let most = field.max_value();
+    let width = field.info().width;
+    if value > most {
+        let message = format!("{field}={value:#x} does not fit into {width} bits");
+        return refuse(ErrorCode::BadMatchValue, message);
+    }
+    if mask > most {
+        let message = format!("{field}: the mask {mask:#x} does not fit into {width} bits");
+        return refuse(ErrorCode::BadMatchMask, message);
+    }
+    if value & !mask != 0 {
+        let message = format!("{field}={value:#x}/{mask:#x} has bits outside of its mask");
+        return refuse(ErrorCode::BadMatchWildcards, message);
+    }
+    if !field.info().maskable && mask != most && mask != 0 {
+        let message = format!("{field} takes no mask; give the whole value, or leave it out");
+        return refuse(ErrorCode::BadMatchMask, message);
+    }
+    // A VLAN's number without the bit that says that there is one matches nothing.
+    let absent = mask & u128::from(VLAN_PRESENT) != 0 && value & u128::from(VLAN_PRESENT) == 0;
+    if field == Field::VlanVid && absent && (value != 0 || mask != most) {
+        let message = format!(
+            "{field}={value:#x}/{mask:#x} can match no packet: a VLAN's number has the bit \
+             {VLAN_PRESENT:#x}, and {field}=0 is a packet without a tag"
+        );
+        return refuse(ErrorCode::BadMatchValue, message);
+    }
+    Ok(())
+}
+
+impl fmt::Display for FlowMatch {
+    /// As `ovs-ofctl` writes it, with the names of fields: `eth_type=0x0800,…`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, value) in self.values.iter().enumerate() {
+            if number > 0 {
+                f.write_str(",")?;
+            }
+            write!(f, "{}={:#x}", value.field, value.value)?;
+            if !value.is_exact() {
+                write!(f, "/{:#x}", value.mask)?;
+            }
+        }
+        Ok(())
+    }
+}

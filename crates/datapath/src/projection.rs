@@ -1,0 +1,292 @@
+//! Projections: the few bits of a packet's key that a flow table's rules look at.
+//!
+//! # Idea
+//! A packet's key has some fifteen hundred bits, the rules of a table use a few
+//! fields of it. So a table matches on a *projection*: a schema of just these fields,
+//! whose keys are as narrow as those of a classifier made for them. An access list
+//! over IPv4 five-tuples runs at five-tuple speed, whatever else a pipeline matches.
+//!
+//! ```text
+//! PacketKey   │ metadata │ … │ eth_src │ eth_type │ ip_proto … │ ports … │ addresses … │ registers │
+//!                                            │          ╲           │      ╱
+//! projection                    (implied by the family)  │ src │ dst │ sport │ dport │ proto │ presence │
+//! ```
+//! Each family of packets has projections of its own. The family says what
+//! `eth_type` is in IPv4 and IPv6, so these projections leave it out, and fields of
+//! other families never meet there. Fields that share a place in the key, such as the
+//! ports of TCP and UDP, are one field of the schema.
+//!
+//! A rule with a field that a packet may lack looks at the bits of the
+//! [`Presence`] as well.
+
+use std::fmt;
+use std::sync::Arc;
+
+use classyard::{
+    ActionId, FieldMatch, KeyVec, MatchKind, Part, Placement, Priority, Rule, RuleError, RuleId,
+    Schema,
+};
+
+use crate::field::Field;
+use crate::flow_match::{Family, FlowMatch};
+use crate::key::{KEY_WORDS, PacketKey, Presence};
+
+/// A set of fields by their places in a key, and whether presence is among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct FieldSet(u64);
+
+/// The bit of the presence, behind those of fields.
+const PRESENCE: u32 = 63;
+
+const _: () = assert!(Field::COUNT < PRESENCE as usize);
+
+impl FieldSet {
+    /// No field.
+    pub const NONE: FieldSet = FieldSet(0);
+
+    /// What a match looks at in packets of a family.
+    #[must_use]
+    pub fn of(flow: &FlowMatch, family: Family) -> FieldSet {
+        let fields = flow.values().iter().map(|value| value.field);
+        let fields = fields.filter(|&field| !is_implied(field, family));
+        let fields = fields.fold(0, |set, field| set | 1 << shared(field).index());
+        let presence = u64::from(flow.presence() != Presence::NONE) << PRESENCE;
+        FieldSet(fields | presence)
+    }
+
+    /// All of both.
+    #[must_use]
+    pub fn and(self, other: FieldSet) -> FieldSet {
+        FieldSet(self.0 | other.0)
+    }
+
+    /// Whether all of the other set are in this one.
+    #[must_use]
+    pub fn has(self, other: FieldSet) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    fn has_presence(self) -> bool {
+        self.0 >> PRESENCE & 1 == 1
+    }
+
+    fn fields(self) -> impl Iterator<Item = Field> {
+        Field::all().filter(move |field| self.0 >> field.index() & 1 == 1)
+    }
+}
+
+/// Whether a family says what a field is.
+fn is_implied(field: Field, family: Family) -> bool {
+    field == Field::EthType && family != Family::Other
+}
+
+/// The field that stands for all that share its place. ICMP's type and code are in
+/// the place of ports.
+fn shared(field: Field) -> Field {
+    match field {
+        Field::UdpSrc | Field::SctpSrc | Field::Icmpv4Type | Field::Icmpv6Type => Field::TcpSrc,
+        Field::NdTll => Field::NdSll,
+        Field::UdpDst | Field::SctpDst | Field::Icmpv4Code | Field::Icmpv6Code => Field::TcpDst,
+        other => other,
+    }
+}
+
+/// The rules of a table look at more bits than the keys of an engine may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooWide {
+    /// The bits that they look at.
+    pub bits: u32,
+}
+
+impl fmt::Display for TooWide {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the flow entries of a table look at {} bits; at most {} are possible: use fewer \
+             fields in one table",
+            self.bits,
+            classyard::schema::MAX_BITS
+        )
+    }
+}
+
+impl std::error::Error for TooWide {}
+
+/// Some bits of a word of a packet's key that go to a word of the projection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Move {
+    from: usize,
+    mask: u64,
+    /// To the left.
+    rotate: u32,
+    to: usize,
+}
+
+/// What rules of a table look at in the packets of a family.
+#[derive(Clone, Debug)]
+pub struct Projection {
+    fields: FieldSet,
+    family: Family,
+    schema: Arc<Schema>,
+    moves: Vec<Move>,
+}
+
+impl Projection {
+    /// A projection to fields, in packets of a family.
+    ///
+    /// # Errors
+    /// [`TooWide`] where the fields have more bits than the keys of an engine may.
+    pub fn new(fields: FieldSet, family: Family) -> Result<Projection, TooWide> {
+        let mut places: Vec<Placement> = Vec::new();
+        let mut described = Vec::new();
+        for field in fields.fields() {
+            let info = field.info();
+            let kind = match field {
+                Field::Ipv4Src | Field::Ipv4Dst | Field::Ipv6Src | Field::Ipv6Dst => {
+                    MatchKind::Prefix
+                }
+                _ if info.maskable => MatchKind::Ternary,
+                _ => MatchKind::Exact,
+            };
+            described.push(classyard::Field::new(info.name, info.width, kind));
+            places.push(*PacketKey::place(field));
+        }
+        // A schema has at least one field.
+        if fields.has_presence() || described.is_empty() {
+            let field = classyard::Field::new("presence", Presence::WIDTH, MatchKind::Ternary);
+            described.push(field);
+            places.push(Placement {
+                low: *PacketKey::presence_place(),
+                high: None,
+            });
+        }
+        let widths = described.iter().map(classyard::Field::width);
+        let bits = widths.sum();
+        let Ok(schema) = Schema::new("projection", described) else {
+            return Err(TooWide { bits });
+        };
+        let mut moves = Vec::new();
+        for (id, from) in schema.field_ids().zip(&places) {
+            let to = schema.placement(id);
+            moves.push(moved(from.low, to.low));
+            if let (Some(from), Some(to)) = (from.high, to.high) {
+                moves.push(moved(from, to));
+            }
+        }
+        Ok(Projection {
+            fields,
+            family,
+            schema,
+            moves: joined(moves),
+        })
+    }
+
+    /// The fields.
+    #[must_use]
+    pub fn fields(&self) -> FieldSet {
+        self.fields
+    }
+
+    /// The schema of rules and keys.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Whether a match looks at nothing else.
+    #[must_use]
+    pub fn covers(&self, flow: &FlowMatch) -> bool {
+        self.fields.has(FieldSet::of(flow, self.family))
+    }
+
+    /// Writes the key of a packet, as many words as the schema's keys have.
+    #[inline]
+    pub fn project(&self, key: &PacketKey, words: &mut [u64]) {
+        words.fill(0);
+        let from: &[u64; KEY_WORDS] = key.words();
+        for step in &self.moves {
+            words[step.to] |= (from[step.from] & step.mask).rotate_left(step.rotate);
+        }
+    }
+
+    /// Appends the keys of packets.
+    pub fn project_all<'k>(&self, keys: impl Iterator<Item = &'k PacketKey>, to: &mut KeyVec) {
+        let mut words = [0; classyard::schema::MAX_KEY_WORDS];
+        let words = &mut words[..self.schema.key_words()];
+        for key in keys {
+            self.project(key, words);
+            to.push_key(words);
+        }
+    }
+
+    /// A match as a rule of the schema. The family and the presence of fields are
+    /// seen to: the rule matches the key of just those packets of the family that the
+    /// match does.
+    ///
+    /// # Errors
+    /// Those of [`Rule::new`].
+    ///
+    /// # Panics
+    /// When the projection does not [cover](Self::covers) the match.
+    pub fn rule(
+        &self,
+        id: RuleId,
+        priority: Priority,
+        action: ActionId,
+        flow: &FlowMatch,
+    ) -> Result<Rule, RuleError> {
+        assert!(self.covers(flow), "{flow} looks at other fields");
+        let mut matches = vec![FieldMatch::Any; self.schema.fields().len()];
+        for value in flow.values() {
+            if is_implied(value.field, self.family) {
+                continue;
+            }
+            let place = self
+                .fields
+                .fields()
+                .position(|field| field == shared(value.field));
+            let place = place.expect("the projection covers the match");
+            let kind = self.schema.fields()[place].kind();
+            matches[place] = match value.is_exact() {
+                true => FieldMatch::Exact(value.value),
+                false if kind == MatchKind::Exact => unreachable!("the field takes no mask"),
+                false => FieldMatch::Ternary {
+                    value: value.value,
+                    mask: value.mask,
+                },
+            };
+        }
+        if self.fields.has_presence() {
+            let bits = u128::from(flow.presence().bits());
+            *matches.last_mut().expect("the presence") = FieldMatch::Ternary {
+                value: bits,
+                mask: bits,
+            };
+        }
+        Rule::new(&self.schema, id, priority, action, &matches)
+    }
+}
+
+fn moved(from: Part, to: Part) -> Move {
+    Move {
+        from: from.word,
+        mask: from.mask(),
+        rotate: to.shift.wrapping_sub(from.shift) & 63,
+        to: to.word,
+    }
+}
+
+/// Moves between the same words by as many bits are one.
+fn joined(moves: Vec<Move>) -> Vec<Move> {
+    let mut joined: Vec<Move> = Vec::new();
+    for step in moves {
+        let same = |other: &&mut Move| {
+            (other.from, other.to, other.rotate) == (step.from, step.to, step.rotate)
+        };
+        match joined.iter_mut().find(same) {
+            Some(other) => other.mask |= step.mask,
+            None => joined.push(step),
+        }
+    }
+    joined
+}

@@ -1,0 +1,9 @@
+//! Packets of the datapath, their matches and actions, over random frames.
+
+#![allow(clippy::cast_possible_truncation)] // random bytes
+
+mod actions;
+mod frames;
+mod matching;
+mod parsing;
+mod rewriting;
