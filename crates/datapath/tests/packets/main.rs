@@ -7,3 +7,4 @@ mod frames;
 mod matching;
 mod parsing;
 mod rewriting;
+mod tables;

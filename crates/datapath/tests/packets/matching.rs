@@ -27,7 +27,7 @@ fn with_prerequisites(field: Field, into: &mut Vec<Field>) {
 }
 
 /// A match that the packet may have, or almost.
-fn random_match(dice: &mut Dice, packet: &Packet) -> Option<FlowMatch> {
+pub(crate) fn random_match(dice: &mut Dice, packet: &Packet) -> Option<FlowMatch> {
     let mut fields = Vec::new();
     let all: Vec<Field> = Field::all().collect();
     for _ in 0..1 + dice.below(4) {

@@ -1,0 +1,397 @@
+//! The flow entries of a table, as far as lookups go: which one wins a packet.
+//!
+//! # Idea
+//! Entries are rules of engines over [projections](crate::projection), one for each
+//! family of packets. An entry that matches packets of several families is a rule in
+//! each. Should an entry come with a field that a family's projection lacks, the
+//! projection has to become wider, and every rule of the engine with it. Up to
+//! [`TableSettings::rebuild_below`] rules that is done at once. Beyond, the entry goes
+//! to a second engine with a wider projection, and a lookup asks both, until
+//! [`FlowTable::merge`] makes one of them.
+//!
+//! ```text
+//! entries:  { id → priority, match }
+//! IPv4:     [ projection, engine ] [ wider projection, engine ]
+//! IPv6:     [ projection, engine ]
+//! other:
+//! ```
+//!
+//! # Cost
+//! Adding and removing: an update of one or two engines in each family, and below
+//! the limit a build over its rules where a field is new. Lookups: for each family
+//! whose packets are in the batch a projection and a lookup, two while there is a
+//! second engine.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use classyard::{
+    ActionId, BuildError, Classifier, EngineSpec, KeySlice, Limits, NoProgress, Priority, RuleId,
+    RuleSet, Scratch, Transaction, UpdateError, Winner,
+};
+
+use crate::flow_match::{Family, FlowMatch};
+use crate::key::PacketKey;
+use crate::projection::{FieldSet, Projection, TooWide};
+
+/// How a flow table is kept.
+#[derive(Clone, Debug)]
+pub struct TableSettings {
+    /// The engine of each family; one that takes updates.
+    pub engine: EngineSpec,
+    /// What an engine may hold and building it may take.
+    pub limits: Limits,
+    /// With fewer rules, a projection is made wider at once.
+    pub rebuild_below: usize,
+}
+
+/// Why an entry cannot be added.
+#[derive(Debug)]
+pub enum TableError {
+    /// The table has an entry of that id.
+    Known(RuleId),
+    /// The fields of the table's entries are too many.
+    Wide(TooWide),
+    /// An engine cannot be built over them.
+    Build(BuildError),
+    /// An engine does not take the entry.
+    Update(UpdateError),
+}
+
+impl std::fmt::Display for TableError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            TableError::Known(id) => write!(f, "the table has an entry {id} already"),
+            TableError::Wide(error) => error.fmt(f),
+            TableError::Build(error) => error.fmt(f),
+            TableError::Update(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TableError {}
+
+impl From<BuildError> for TableError {
+    fn from(error: BuildError) -> TableError {
+        TableError::Build(error)
+    }
+}
+
+impl From<TooWide> for TableError {
+    fn from(error: TooWide) -> TableError {
+        TableError::Wide(error)
+    }
+}
+
+/// What is known of an entry.
+#[derive(Clone, Debug)]
+struct Entry {
+    priority: Priority,
+    flow: Arc<FlowMatch>,
+}
+
+type Entries = HashMap<RuleId, Entry>;
+
+/// An engine over a projection.
+struct Part {
+    projection: Projection,
+    engine: Box<dyn Classifier>,
+    rules: usize,
+}
+
+/// What matches packets of a family: at most two parts.
+#[derive(Default)]
+struct FamilyRules {
+    parts: Vec<Part>,
+}
+
+/// The most parts of a family.
+const PARTS: usize = 2;
+
+/// The flow entries of a table.
+pub struct FlowTable {
+    settings: TableSettings,
+    entries: Entries,
+    families: [FamilyRules; Family::ALL.len()],
+}
+
+/// Working memory of lookups: one for each thread, good for any table.
+#[derive(Default)]
+pub struct TableBuffers {
+    /// Packets of a family, by their places in the batch.
+    places: Vec<usize>,
+    words: Vec<u64>,
+    winners: Vec<Winner>,
+    scratch: Scratch,
+}
+
+impl FlowTable {
+    /// A table without entries.
+    #[must_use]
+    pub fn new(settings: TableSettings) -> FlowTable {
+        FlowTable {
+            settings,
+            entries: Entries::default(),
+            families: Default::default(),
+        }
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// What an entry matches.
+    #[must_use]
+    pub fn get(&self, id: RuleId) -> Option<(Priority, &Arc<FlowMatch>)> {
+        let entry = self.entries.get(&id)?;
+        Some((entry.priority, &entry.flow))
+    }
+
+    /// Adds an entry. At equal priority the lower id wins.
+    ///
+    /// # Errors
+    /// [`TableError`]; the table is as it was then.
+    pub fn add(
+        &mut self,
+        id: RuleId,
+        priority: Priority,
+        flow: Arc<FlowMatch>,
+    ) -> Result<(), TableError> {
+        if self.entries.contains_key(&id) {
+            return Err(TableError::Known(id));
+        }
+        let entry = Entry { priority, flow };
+        for (done, family) in entry.flow.families().enumerate() {
+            let rules = &mut self.families[family as usize];
+            if let Err(error) = rules.add(id, &entry, family, &self.entries, &self.settings) {
+                for family in entry.flow.families().take(done) {
+                    self.families[family as usize].remove(id);
+                }
+                return Err(error);
+            }
+        }
+        self.entries.insert(id, entry);
+        Ok(())
+    }
+
+    /// Removes an entry; says whether there was one.
+    pub fn remove(&mut self, id: RuleId) -> bool {
+        let Some(entry) = self.entries.remove(&id) else {
+            return false;
+        };
+        for family in entry.flow.families() {
+            self.families[family as usize].remove(id);
+        }
+        true
+    }
+
+    /// Whether some family has a second engine, which costs lookups.
+    #[must_use]
+    pub fn is_split(&self) -> bool {
+        self.families.iter().any(|rules| rules.parts.len() > 1)
+    }
+
+    /// Makes one engine of two, in every family, over just the fields that entries
+    /// have by now.
+    ///
+    /// # Errors
+    /// [`TableError`]; the table answers as before then.
+    pub fn merge(&mut self) -> Result<(), TableError> {
+        for family in Family::ALL {
+            let rules = &mut self.families[family as usize];
+            if rules.parts.len() > 1 {
+                let members = self.entries.iter();
+                let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
+                rules.parts = vec![Part::build(members, family, &self.settings)?];
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes held by engines.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let parts = self.families.iter().flat_map(|rules| &rules.parts);
+        parts.map(|part| part.engine.stats().bytes()).sum()
+    }
+
+    /// Finds for each packet the entry that wins it.
+    ///
+    /// # Panics
+    /// When there are not as many winners as packets.
+    pub fn classify<'k>(
+        &self,
+        packets: &(impl ExactSizeIterator<Item = &'k PacketKey> + Clone),
+        winners: &mut [Winner],
+        buffers: &mut TableBuffers,
+    ) {
+        assert_eq!(packets.len(), winners.len(), "one winner for each packet");
+        winners.fill(Winner::MISS);
+        for family in Family::ALL {
+            let parts = &self.families[family as usize].parts;
+            if parts.is_empty() {
+                continue;
+            }
+            buffers.places.clear();
+            let numbered = packets.clone().enumerate();
+            let own = numbered.filter(|(_, key)| Family::of(key) == family);
+            buffers.places.extend(own.map(|(place, _)| place));
+            if buffers.places.is_empty() {
+                continue;
+            }
+            buffers.winners.clear();
+            buffers.winners.resize(buffers.places.len(), Winner::MISS);
+            for part in parts {
+                let own = packets.clone().filter(|key| Family::of(key) == family);
+                part.improve(own, buffers);
+            }
+            for (&place, &winner) in buffers.places.iter().zip(&buffers.winners) {
+                winners[place] = winner;
+            }
+        }
+    }
+}
+
+/// Whether an entry matches packets of a family.
+fn is_in(flow: &FlowMatch, family: Family) -> bool {
+    flow.families().any(|other| other == family)
+}
+
+impl FamilyRules {
+    fn add(
+        &mut self,
+        id: RuleId,
+        entry: &Entry,
+        family: Family,
+        entries: &Entries,
+        settings: &TableSettings,
+    ) -> Result<(), TableError> {
+        let mut parts = self.parts.iter_mut();
+        if let Some(part) = parts.find(|part| part.projection.covers(&entry.flow)) {
+            return part.insert(id, entry);
+        }
+        let new = std::iter::once((&id, entry));
+        let rules: usize = self.parts.iter().map(|part| part.rules).sum();
+        if rules < settings.rebuild_below || self.parts.is_empty() {
+            let members = entries.iter();
+            let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
+            self.parts = vec![Part::build(members.chain(new), family, settings)?];
+            return Ok(());
+        }
+        if self.parts.len() < PARTS {
+            // With the first part's fields as well: what comes next may mix them.
+            let fields = self.parts[0].projection.fields();
+            self.parts.push(Part::over(fields, new, family, settings)?);
+            return Ok(());
+        }
+        // The second part becomes wider still.
+        let second = &self.parts[PARTS - 1];
+        let fields = second.projection.fields();
+        let members = entries.iter().filter(|(id, _)| second.has(**id));
+        let wider = Part::over(fields, members.chain(new), family, settings)?;
+        self.parts[PARTS - 1] = wider;
+        Ok(())
+    }
+
+    fn remove(&mut self, id: RuleId) {
+        if let Some(part) = self.parts.iter_mut().find(|part| part.has(id)) {
+            part.remove(id);
+        }
+        self.parts.retain(|part| part.rules > 0);
+    }
+}
+
+impl Part {
+    /// An engine over the fields of some entries.
+    fn build<'e>(
+        entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
+        family: Family,
+        settings: &TableSettings,
+    ) -> Result<Part, TableError> {
+        Part::over(FieldSet::NONE, entries, family, settings)
+    }
+
+    /// An engine over some fields and those of entries.
+    fn over<'e>(
+        fields: FieldSet,
+        entries: impl Iterator<Item = (&'e RuleId, &'e Entry)>,
+        family: Family,
+        settings: &TableSettings,
+    ) -> Result<Part, TableError> {
+        let entries: Vec<(&RuleId, &Entry)> = entries.collect();
+        let fields = entries.iter().fold(fields, |fields, (_, entry)| {
+            fields.and(FieldSet::of(&entry.flow, family))
+        });
+        let projection = Projection::new(fields, family)?;
+        let mut rules = RuleSet::new(projection.schema());
+        for (id, entry) in &entries {
+            let rule = projection.rule(**id, entry.priority, ActionId(0), &entry.flow);
+            let rule = rule.expect("the match was checked");
+            rules.push(rule.view()).expect("ids are distinct");
+        }
+        let engine = settings
+            .engine
+            .build(&rules, &settings.limits, &mut NoProgress)?;
+        Ok(Part {
+            projection,
+            engine,
+            rules: entries.len(),
+        })
+    }
+
+    fn has(&self, id: RuleId) -> bool {
+        self.engine
+            .dynamic()
+            .is_some_and(|engine| engine.contains(id))
+    }
+
+    fn insert(&mut self, id: RuleId, entry: &Entry) -> Result<(), TableError> {
+        let rule = self
+            .projection
+            .rule(id, entry.priority, ActionId(0), &entry.flow);
+        let rule = rule.expect("the match was checked");
+        let engine = self.engine.as_dynamic().expect("an engine with updates");
+        engine
+            .apply(Transaction::new().insert(rule.view()))
+            .map_err(TableError::Update)?;
+        self.rules += 1;
+        Ok(())
+    }
+
+    fn remove(&mut self, id: RuleId) {
+        let engine = self.engine.as_dynamic().expect("an engine with updates");
+        let removed = engine.apply(Transaction::new().remove(id));
+        removed.expect("the rule is there");
+        self.rules -= 1;
+    }
+
+    /// Improves the buffers' winners by this part's rules, for their packets.
+    fn improve<'k>(
+        &self,
+        packets: impl Iterator<Item = &'k PacketKey>,
+        buffers: &mut TableBuffers,
+    ) {
+        let width = self.projection.schema().key_words();
+        let TableBuffers {
+            words,
+            winners,
+            scratch,
+            ..
+        } = buffers;
+        words.clear();
+        words.resize(winners.len() * width, 0);
+        for (key, words) in packets.zip(words.chunks_exact_mut(width)) {
+            self.projection.project(key, words);
+        }
+        let keys = KeySlice::new(words, width);
+        self.engine.classify_batch(keys, winners, scratch);
+    }
+}
