@@ -429,6 +429,11 @@ impl ActionSet {
         self.actions.clear();
     }
 
+    /// All actions in the order of their kinds.
+    pub fn in_order(&self) -> impl Iterator<Item = &Action> {
+        self.actions.iter()
+    }
+
     /// The actions in the order in which they are carried out. With a group there is
     /// no output.
     pub fn ordered(&self) -> impl Iterator<Item = &Action> {

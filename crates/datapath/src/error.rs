@@ -34,6 +34,16 @@ macro_rules! codes {
 }
 
 codes! {
+    /// A table to go to that is no later one.
+    BadTable "BIC_BAD_TABLE_ID" (3, 2),
+    /// Metadata with bits outside of their mask.
+    UnsupportedMetadata "BIC_UNSUP_METADATA" (3, 3),
+    /// An entry for which there is no room.
+    FlowModTableFull "FMFC_TABLE_FULL" (5, 1),
+    /// A table that there is not.
+    FlowModBadTable "FMFC_BAD_TABLE_ID" (5, 2),
+    /// An entry that overlaps one of the same priority.
+    FlowModOverlap "FMFC_OVERLAP" (5, 3),
     /// A port that packets cannot be sent to.
     BadOutPort "BAC_BAD_OUT_PORT" (2, 4),
     /// An action that packets of this match have no field for.

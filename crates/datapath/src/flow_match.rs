@@ -146,6 +146,27 @@ impl FlowMatch {
                 .all(|value| (key.get(value.field) ^ value.value) & value.mask == 0)
     }
 
+    /// Whether every packet that the other one matches is matched as far as fields go:
+    /// what this one says of a field the other one says as well, and perhaps more.
+    #[must_use]
+    pub fn includes(&self, other: &FlowMatch) -> bool {
+        self.values.iter().all(|wide| {
+            other.get(wide.field).is_some_and(|narrow| {
+                narrow.mask & wide.mask == wide.mask && (narrow.value ^ wide.value) & wide.mask == 0
+            })
+        })
+    }
+
+    /// Whether some packet may match both: no field tells them apart.
+    #[must_use]
+    pub fn overlaps(&self, other: &FlowMatch) -> bool {
+        self.values.iter().all(|one| {
+            other
+                .get(one.field)
+                .is_none_or(|two| (one.value ^ two.value) & one.mask & two.mask == 0)
+        })
+    }
+
     /// The only value of a field that matches, if there is just one.
     fn exact(&self, field: Field) -> Option<u128> {
         let value = self.get(field)?;

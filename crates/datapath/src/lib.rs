@@ -8,6 +8,7 @@
 //! | [`field`] | the fields of OpenFlow 1.3.5, their widths, names and prerequisites |
 //! | [`packet`] | frames: parsing, and rewriting with checksums kept right |
 //! | `flow_match` | what a flow entry matches, checked as OpenFlow does |
+//! | [`flow`] | flow entries, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
 //! | [`projection`] | the few bits of a key that a table's rules look at |
@@ -20,6 +21,7 @@
 pub mod action;
 mod error;
 pub mod field;
+pub mod flow;
 mod flow_match;
 mod flow_table;
 mod key;

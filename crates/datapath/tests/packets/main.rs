@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation)] // random bytes
 
 mod actions;
+mod flows;
 mod frames;
 mod matching;
 mod parsing;

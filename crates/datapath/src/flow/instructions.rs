@@ -1,0 +1,108 @@
+//! What a flow entry does with the packets that it wins (OpenFlow 1.3.5 §5.9).
+
+use std::fmt;
+
+use super::entry::TableId;
+use crate::action::{self, Action, ActionSet, GroupId, PortNo};
+use crate::error::{ErrorCode, OpenFlowError};
+use crate::flow_match::FlowMatch;
+
+/// A meter, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MeterId(pub u32);
+
+/// Instructions, at most one of each type, in the order in which they are carried
+/// out. An entry without any drops packets, after the actions of their action sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Instructions {
+    /// Passes the packet through a meter, which may drop it.
+    pub meter: Option<MeterId>,
+    /// Carries actions out, in order, at once.
+    pub apply: Vec<Action>,
+    /// Empties the action set.
+    pub clear: bool,
+    /// Writes actions into the action set.
+    pub write: Vec<Action>,
+    /// Writes metadata: value and mask.
+    pub metadata: Option<(u64, u64)>,
+    /// Goes on with a later table. Without, the action set is carried out.
+    pub goto_table: Option<TableId>,
+}
+
+impl Instructions {
+    /// Checks that the instructions fit an entry of a table with a match. Whether
+    /// meters, groups and ports exist is not checked here.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`] about the first that does not fit.
+    pub fn check(&self, table: TableId, flow: &FlowMatch) -> Result<(), OpenFlowError> {
+        if let Some(next) = self.goto_table
+            && (next <= table || !next.is_table())
+        {
+            let message = format!(
+                "goto_table:{next}: packets go from table {table} to a later one, {} at most",
+                TableId::LAST
+            );
+            return Err(OpenFlowError::new(ErrorCode::BadTable, message));
+        }
+        if let Some((value, mask)) = self.metadata
+            && value & !mask != 0
+        {
+            let message =
+                format!("write_metadata:{value:#x}/{mask:#x} has bits outside of its mask");
+            return Err(OpenFlowError::new(ErrorCode::UnsupportedMetadata, message));
+        }
+        action::check(&self.apply, flow)?;
+        let mut set = ActionSet::default();
+        set.write(&self.write);
+        let ordered: Vec<Action> = set.in_order().copied().collect();
+        action::check(&ordered, flow)
+    }
+
+    fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.apply.iter().chain(&self.write)
+    }
+
+    /// Whether some action sends packets to a port.
+    #[must_use]
+    pub fn sends_to(&self, port: PortNo) -> bool {
+        let mut actions = self.actions();
+        actions.any(|action| matches!(action, Action::Output { port: other, .. } if *other == port))
+    }
+
+    /// Whether some action has a group process packets.
+    #[must_use]
+    pub fn uses_group(&self, group: GroupId) -> bool {
+        self.actions().any(|action| *action == Action::Group(group))
+    }
+}
+
+impl fmt::Display for Instructions {
+    /// As `ovs-ofctl` writes them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts: Vec<String> = Vec::new();
+        if let Some(MeterId(meter)) = self.meter {
+            parts.push(format!("meter:{meter}"));
+        }
+        parts.extend(self.apply.iter().map(ToString::to_string));
+        if self.clear {
+            parts.push("clear_actions".to_owned());
+        }
+        if !self.write.is_empty() {
+            let write: Vec<String> = self.write.iter().map(ToString::to_string).collect();
+            parts.push(format!("write_actions({})", write.join(",")));
+        }
+        match self.metadata {
+            Some((value, u64::MAX)) => parts.push(format!("write_metadata:{value:#x}")),
+            Some((value, mask)) => parts.push(format!("write_metadata:{value:#x}/{mask:#x}")),
+            None => {}
+        }
+        if let Some(table) = self.goto_table {
+            parts.push(format!("goto_table:{table}"));
+        }
+        match parts.is_empty() {
+            true => f.write_str("drop"),
+            false => f.write_str(&parts.join(",")),
+        }
+    }
+}

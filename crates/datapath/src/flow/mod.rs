@@ -1,0 +1,18 @@
+//! Flow entries, and the messages that change them (OpenFlow 1.3.5 §5.2, §6.4).
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `instructions` | what an entry does with the packets that it wins |
+//! | `entry` | an entry: match, priority, cookie, timeouts, flags |
+//! | `modify` | the messages that add, modify and delete entries |
+//! | `store` | all entries of all tables, changed by these messages |
+
+mod entry;
+mod instructions;
+mod modify;
+mod store;
+
+pub use entry::{FlowEntry, FlowFlags, TableId};
+pub use instructions::{Instructions, MeterId};
+pub use modify::{Command, FlowMod};
+pub use store::{FlowChange, FlowStore, RemovalReason};

@@ -1,0 +1,107 @@
+//! Messages that change flow entries (`ofp_flow_mod`, OpenFlow 1.3.5 §6.4, §7.3.4.1).
+
+use std::sync::Arc;
+
+use super::entry::{FlowEntry, FlowFlags, TableId};
+use super::instructions::Instructions;
+use crate::action::{GroupId, PortNo};
+use crate::flow_match::FlowMatch;
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Adds an entry, in place of one with the same match and priority.
+    Add,
+    /// Gives other instructions to entries.
+    Modify {
+        /// Only to the one with the same match and priority; otherwise to all of the
+        /// table whose matches are the same or more specific.
+        strict: bool,
+    },
+    /// Removes entries.
+    Delete {
+        /// Only the one with the same match and priority; otherwise all of the table
+        /// whose matches are the same or more specific.
+        strict: bool,
+    },
+}
+
+/// A message that changes flow entries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowMod {
+    /// What is to be done.
+    pub command: Command,
+    /// In which table; deletions may be in all.
+    pub table: TableId,
+    /// The priority of an entry, or of the one that is meant.
+    pub priority: u16,
+    /// The match of an entry, or of those that are meant.
+    pub flow: Arc<FlowMatch>,
+    /// The cookie of an entry, or of those that are meant.
+    pub cookie: u64,
+    /// Which bits of cookies are looked at, by modifications and deletions.
+    pub cookie_mask: u64,
+    /// Of an entry.
+    pub idle_timeout: u16,
+    /// Of an entry.
+    pub hard_timeout: u16,
+    /// Of an entry.
+    pub importance: u16,
+    /// Of an entry.
+    pub flags: FlowFlags,
+    /// Deletions are of entries that send packets to this port.
+    pub out_port: Option<PortNo>,
+    /// Deletions are of entries that have this group process packets.
+    pub out_group: Option<GroupId>,
+    /// Of an entry.
+    pub instructions: Arc<Instructions>,
+}
+
+impl FlowMod {
+    /// A message about a match in table 0 with the priority that `ovs-ofctl` gives,
+    /// and nothing else.
+    #[must_use]
+    pub fn new(command: Command, flow: FlowMatch) -> FlowMod {
+        FlowMod {
+            command,
+            table: TableId(0),
+            priority: FlowMod::USUAL_PRIORITY,
+            flow: Arc::new(flow),
+            cookie: 0,
+            cookie_mask: 0,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            importance: 0,
+            flags: FlowFlags::default(),
+            out_port: None,
+            out_group: None,
+            instructions: Arc::default(),
+        }
+    }
+
+    /// The priority of entries for which none is given.
+    pub const USUAL_PRIORITY: u16 = 0x8000;
+
+    /// Whether a modification or deletion means an entry of its table.
+    pub(super) fn means(&self, entry: &FlowEntry) -> bool {
+        let strict = match self.command {
+            Command::Add => true,
+            Command::Modify { strict } | Command::Delete { strict } => strict,
+        };
+        let fits = match strict {
+            true => entry.priority == self.priority && entry.flow == self.flow,
+            false => self.flow.includes(&entry.flow),
+        };
+        let cookies = self.cookie_mask & (self.cookie ^ entry.cookie) == 0;
+        let filtered = match self.command {
+            Command::Delete { .. } => {
+                let port = self.out_port;
+                let group = self.out_group;
+                port.is_none_or(|port| entry.instructions.sends_to(port))
+                    && group.is_none_or(|group| entry.instructions.uses_group(group))
+            }
+            _ => true,
+        };
+        fits && cookies && filtered
+    }
+}

@@ -1,0 +1,301 @@
+//! All flow entries of all tables, changed by messages.
+//!
+//! A message makes several changes or none. Each change has all that it takes to undo
+//! it, so that several messages can be made together or not at all.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::RuleId;
+
+use super::entry::{FlowEntry, TableId};
+use super::modify::{Command, FlowMod};
+use crate::error::{ErrorCode, OpenFlowError};
+use crate::flow_match::FlowMatch;
+
+/// Why an entry is gone (`ofp_flow_removed_reason`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemovalReason {
+    /// No packet came for the time of its idle timeout.
+    IdleTimeout,
+    /// The time of its hard timeout is over.
+    HardTimeout,
+    /// It was deleted.
+    Delete,
+    /// A group that it used was deleted.
+    GroupDelete,
+    /// A meter that it used was deleted.
+    MeterDelete,
+    /// The table was full, and another entry counted more.
+    Eviction,
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FlowChange {
+    /// It was added.
+    Added(FlowEntry),
+    /// It has other instructions, or all is new but match and priority.
+    Changed {
+        /// What it was.
+        old: FlowEntry,
+        /// What it is.
+        new: FlowEntry,
+        /// Its counters begin at 0.
+        reset_counts: bool,
+    },
+    /// It is gone.
+    Removed(FlowEntry, RemovalReason),
+}
+
+/// By what an entry is found that is there already.
+type Same = (TableId, u16, Arc<FlowMatch>);
+
+fn same(entry: &FlowEntry) -> Same {
+    (entry.table, entry.priority, Arc::clone(&entry.flow))
+}
+
+/// All flow entries.
+#[derive(Clone, Debug, Default)]
+pub struct FlowStore {
+    entries: HashMap<RuleId, FlowEntry>,
+    by_match: HashMap<Same, RuleId>,
+    tables: BTreeMap<TableId, BTreeSet<RuleId>>,
+    /// Numbers below `next` that no entry has.
+    free: BTreeSet<u32>,
+    next: u32,
+}
+
+impl FlowStore {
+    /// No entry.
+    #[must_use]
+    pub fn new() -> FlowStore {
+        FlowStore::default()
+    }
+
+    /// The number of entries.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// An entry by its number.
+    #[must_use]
+    pub fn get(&self, id: RuleId) -> Option<&FlowEntry> {
+        self.entries.get(&id)
+    }
+
+    /// The entries of a table, by their numbers.
+    pub fn table(&self, table: TableId) -> impl Iterator<Item = &FlowEntry> {
+        let ids = self.tables.get(&table).into_iter().flatten();
+        ids.map(|id| &self.entries[id])
+    }
+
+    /// Carries a message out; what was changed, in the order in which it was.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`]; nothing is changed then.
+    pub fn apply(
+        &mut self,
+        message: &FlowMod,
+        now: Duration,
+    ) -> Result<Vec<FlowChange>, OpenFlowError> {
+        self.check_table(message)?;
+        match message.command {
+            Command::Add => self.add(message, now).map(|change| vec![change]),
+            Command::Modify { .. } => self.modify(message),
+            Command::Delete { .. } => Ok(self.delete(message)),
+        }
+    }
+
+    /// Takes back what the last messages changed: all changes since some moment, in
+    /// the order in which they were made.
+    ///
+    /// # Panics
+    /// When these are not the last changes.
+    pub fn undo(&mut self, changes: Vec<FlowChange>) {
+        for change in changes.into_iter().rev() {
+            match change {
+                FlowChange::Added(entry) => {
+                    self.take_out(entry.id);
+                }
+                FlowChange::Changed { old, .. } => {
+                    self.entries.insert(old.id, old);
+                }
+                FlowChange::Removed(entry, _) => self.put_in(entry),
+            }
+        }
+    }
+
+    /// Removes an entry for a reason of the switch's own.
+    pub fn remove(&mut self, id: RuleId, reason: RemovalReason) -> Option<FlowChange> {
+        let entry = self.take_out(id)?;
+        Some(FlowChange::Removed(entry, reason))
+    }
+
+    fn check_table(&self, message: &FlowMod) -> Result<(), OpenFlowError> {
+        let deletes = matches!(message.command, Command::Delete { .. });
+        if message.table.is_table() || (deletes && message.table == TableId::ALL) {
+            return Ok(());
+        }
+        let message = format!(
+            "there is no table {}; tables have the numbers 0 to {}",
+            message.table,
+            TableId::LAST
+        );
+        Err(OpenFlowError::new(ErrorCode::FlowModBadTable, message))
+    }
+
+    fn add(&mut self, message: &FlowMod, now: Duration) -> Result<FlowChange, OpenFlowError> {
+        message.instructions.check(message.table, &message.flow)?;
+        let key = (message.table, message.priority, Arc::clone(&message.flow));
+        let known = self.by_match.get(&key).copied();
+        if message.flags.check_overlap {
+            self.check_overlap(message)?;
+        }
+        let id = match known {
+            Some(id) => id,
+            None => self.smallest_free()?,
+        };
+        let new = FlowEntry {
+            id,
+            table: message.table,
+            priority: message.priority,
+            flow: Arc::clone(&message.flow),
+            instructions: Arc::clone(&message.instructions),
+            cookie: message.cookie,
+            idle_timeout: message.idle_timeout,
+            hard_timeout: message.hard_timeout,
+            importance: message.importance,
+            flags: message.flags,
+            added: now,
+        };
+        if known.is_none() {
+            self.put_in(new.clone());
+            return Ok(FlowChange::Added(new));
+        }
+        let old = self.entries.insert(id, new.clone()).expect("a known entry");
+        Ok(FlowChange::Changed {
+            old,
+            new,
+            reset_counts: message.flags.reset_counts,
+        })
+    }
+
+    /// Refuses an entry beside one of the same priority that some packet matches as
+    /// well, even if that is one with the same match.
+    fn check_overlap(&self, message: &FlowMod) -> Result<(), OpenFlowError> {
+        let mut others = self.table(message.table);
+        let other = others
+            .find(|entry| entry.priority == message.priority && entry.flow.overlaps(&message.flow));
+        match other {
+            None => Ok(()),
+            Some(other) => {
+                let message = format!(
+                    "{}: the entry {} has the same priority, {}, and matches some of the same packets",
+                    message.flow, other.flow, other.priority
+                );
+                Err(OpenFlowError::new(ErrorCode::FlowModOverlap, message))
+            }
+        }
+    }
+
+    fn modify(&mut self, message: &FlowMod) -> Result<Vec<FlowChange>, OpenFlowError> {
+        let ids = self.meant(message);
+        // Instructions fit each of the matches, or nothing is changed.
+        for id in &ids {
+            let entry = &self.entries[id];
+            message.instructions.check(entry.table, &entry.flow)?;
+        }
+        if ids.is_empty() {
+            message.instructions.check(message.table, &message.flow)?;
+        }
+        let changes = ids.into_iter().map(|id| {
+            let entry = self.entries.get_mut(&id).expect("a known entry");
+            let old = entry.clone();
+            entry.instructions = Arc::clone(&message.instructions);
+            FlowChange::Changed {
+                old,
+                new: entry.clone(),
+                reset_counts: message.flags.reset_counts,
+            }
+        });
+        Ok(changes.collect())
+    }
+
+    fn delete(&mut self, message: &FlowMod) -> Vec<FlowChange> {
+        let ids = self.meant(message);
+        let removed = ids
+            .into_iter()
+            .filter_map(|id| self.remove(id, RemovalReason::Delete));
+        removed.collect()
+    }
+
+    /// The entries that a modification or deletion means, table by table and by their
+    /// numbers.
+    fn meant(&self, message: &FlowMod) -> Vec<RuleId> {
+        let strict = matches!(
+            message.command,
+            Command::Modify { strict: true } | Command::Delete { strict: true }
+        );
+        let tables = self.tables.keys().copied();
+        let tables =
+            tables.filter(|&table| message.table == TableId::ALL || message.table == table);
+        let mut meant = Vec::new();
+        for table in tables {
+            if strict {
+                let key = (table, message.priority, Arc::clone(&message.flow));
+                let id = self.by_match.get(&key);
+                meant.extend(id.filter(|id| message.means(&self.entries[*id])));
+            } else {
+                let entries = self.table(table);
+                meant.extend(
+                    entries
+                        .filter(|entry| message.means(entry))
+                        .map(|entry| entry.id),
+                );
+            }
+        }
+        meant
+    }
+
+    fn smallest_free(&self) -> Result<RuleId, OpenFlowError> {
+        let number = self.free.first().copied().unwrap_or(self.next);
+        RuleId::new(number).map_err(|_| {
+            let message = "the switch has as many flow entries as there are numbers".to_owned();
+            OpenFlowError::new(ErrorCode::FlowModTableFull, message)
+        })
+    }
+
+    fn put_in(&mut self, entry: FlowEntry) {
+        let (id, number) = (entry.id, entry.id.get());
+        if !self.free.remove(&number) {
+            self.free.extend(self.next..number);
+            self.next = self.next.max(number + 1);
+        }
+        self.by_match.insert(same(&entry), id);
+        self.tables.entry(entry.table).or_default().insert(id);
+        let before = self.entries.insert(id, entry);
+        assert!(before.is_none(), "a number is of one entry");
+    }
+
+    fn take_out(&mut self, id: RuleId) -> Option<FlowEntry> {
+        let entry = self.entries.remove(&id)?;
+        self.by_match.remove(&same(&entry));
+        if let Some(ids) = self.tables.get_mut(&entry.table) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.tables.remove(&entry.table);
+            }
+        }
+        self.free.insert(id.get());
+        Some(entry)
+    }
+}
