@@ -305,9 +305,9 @@ pub fn check(actions: &[Action], flow: &FlowMatch) -> Result<(), OpenFlowError> 
     Ok(())
 }
 
-fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError> {
+/// Checks what can be checked of an action alone, whatever packets it is for.
+pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
     let refuse = |code, why: &str| Err(OpenFlowError::new(code, format!("{action}: {why}")));
-    let inconsistent = |why| refuse(ErrorCode::InconsistentAction, why);
     match *action {
         Action::Output { port, .. } => match port {
             PortNo::ANY | PortNo(0) => refuse(ErrorCode::BadOutPort, "no port to send to"),
@@ -324,83 +324,70 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
             }
             _ => Ok(()),
         },
-        Action::SetField(value) => check_set_field(action, &value, known),
-        Action::PushVlan(eth_type::VLAN | eth_type::VLAN_SERVICE) => {
-            known.has_tag = true;
+        Action::PushVlan(kind) if !matches!(kind, eth_type::VLAN | eth_type::VLAN_SERVICE) => {
+            refuse(ErrorCode::BadTag, "a tag is of type 0x8100 or 0x88a8")
+        }
+        Action::PushMpls(kind) if !is_mpls(kind) => {
+            refuse(ErrorCode::BadTag, "MPLS is of type 0x8847 or 0x8848")
+        }
+        Action::SetField(FieldValue { field, value, mask }) => {
+            let most = field.max_value();
+            if !field.info().settable {
+                return refuse(ErrorCode::BadSetType, "no action can set this field");
+            }
+            if value > most || mask != most {
+                let width = field.info().width;
+                let why = format!("a value of all {width} bits of {field} is needed, and no mask");
+                return refuse(ErrorCode::BadSetArgument, &why);
+            }
+            if field == Field::VlanVid && value & u128::from(VLAN_PRESENT) == 0 {
+                let why = format!(
+                    "a VLAN's number is set with the bit {VLAN_PRESENT:#x}; pop_vlan removes a tag"
+                );
+                return refuse(ErrorCode::BadSetArgument, &why);
+            }
             Ok(())
         }
-        Action::PushVlan(_) => refuse(ErrorCode::BadTag, "a tag is of type 0x8100 or 0x88a8"),
-        Action::PopVlan if known.has_tag => {
-            // There may be another one, which is not known.
-            known.has_tag = false;
-            Ok(())
-        }
-        Action::PopVlan => inconsistent("the match does not say that there is a tag"),
-        Action::PushMpls(kind) if is_mpls(kind) => {
-            known.becomes(kind);
-            Ok(())
-        }
-        Action::PushMpls(_) => refuse(ErrorCode::BadTag, "MPLS is of type 0x8847 or 0x8848"),
-        Action::PopMpls(kind) if known.is_mpls() => {
-            known.becomes(kind);
-            Ok(())
-        }
-        Action::SetMplsTtl(_)
-        | Action::DecrementMplsTtl
-        | Action::CopyTtlOut
-        | Action::CopyTtlIn
-            if known.is_mpls() =>
-        {
-            Ok(())
-        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks an action for packets of which something is known, and what is known of
+/// them after it.
+fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError> {
+    check_alone(action)?;
+    let (fits, needed) = match *action {
+        Action::SetField(FieldValue { field, .. }) => (known.has(field), "this field"),
+        Action::PopVlan => (known.has_tag, "a VLAN tag"),
         Action::PopMpls(_)
         | Action::SetMplsTtl(_)
         | Action::DecrementMplsTtl
         | Action::CopyTtlOut
-        | Action::CopyTtlIn => {
-            inconsistent("the match does not say that packets are MPLS; it needs eth_type=0x8847")
+        | Action::CopyTtlIn => (known.is_mpls(), "MPLS, such as eth_type=0x8847"),
+        Action::SetTtl(_) | Action::DecrementTtl => {
+            (known.is_ip(), "IP, which is eth_type=0x0800 or 0x86dd")
         }
-        Action::SetTtl(_) | Action::DecrementTtl if !known.is_ip() => inconsistent(
-            "the match does not say that packets are IP; it needs eth_type=0x0800 or 0x86dd",
-        ),
-        Action::SetTtl(_) | Action::DecrementTtl | Action::Group(_) | Action::SetQueue(_) => Ok(()),
+        Action::Output { .. }
+        | Action::Group(_)
+        | Action::SetQueue(_)
+        | Action::PushVlan(_)
+        | Action::PushMpls(_) => (true, ""),
+    };
+    if !fits {
+        let message = format!("{action}: the match does not say that packets have {needed}");
+        return Err(OpenFlowError::new(ErrorCode::InconsistentAction, message));
     }
-}
-
-fn check_set_field(
-    action: &Action,
-    set: &FieldValue,
-    known: &mut Known,
-) -> Result<(), OpenFlowError> {
-    let FieldValue { field, value, mask } = *set;
-    let refuse = |code, why: String| Err(OpenFlowError::new(code, format!("{action}: {why}")));
-    let most = field.max_value();
-    if !field.info().settable {
-        return refuse(ErrorCode::BadSetType, format!("{field} cannot be set"));
-    }
-    if value > most || mask != most {
-        let width = field.info().width;
-        return refuse(
-            ErrorCode::BadSetArgument,
-            format!("a value of all {width} bits of {field} is needed, and no mask"),
-        );
-    }
-    if field == Field::VlanVid && value & u128::from(VLAN_PRESENT) == 0 {
-        return refuse(
-            ErrorCode::BadSetArgument,
-            format!(
-                "a VLAN's number is set with the bit {VLAN_PRESENT:#x}; pop_vlan removes a tag"
-            ),
-        );
-    }
-    if !known.has(field) {
-        return refuse(
-            ErrorCode::InconsistentAction,
-            format!("the match does not say that packets have {field}"),
-        );
-    }
-    if field == Field::Icmpv6Type {
-        known.icmpv6_type = Some(value);
+    match *action {
+        Action::PushVlan(_) => known.has_tag = true,
+        // There may be another one, which is not known.
+        Action::PopVlan => known.has_tag = false,
+        Action::PushMpls(kind) | Action::PopMpls(kind) => known.becomes(kind),
+        Action::SetField(FieldValue {
+            field: Field::Icmpv6Type,
+            value,
+            ..
+        }) => known.icmpv6_type = Some(value),
+        _ => {}
     }
     Ok(())
 }

@@ -46,6 +46,8 @@ codes! {
     FlowModOverlap "FMFC_OVERLAP" (5, 3),
     /// A port that packets cannot be sent to.
     BadOutPort "BAC_BAD_OUT_PORT" (2, 4),
+    /// A group that there is not.
+    BadOutGroup "BAC_BAD_OUT_GROUP" (2, 9),
     /// An action that packets of this match have no field for.
     InconsistentAction "BAC_MATCH_INCONSISTENT" (2, 10),
     /// A type of tag or label that there is not.
@@ -54,6 +56,18 @@ codes! {
     BadSetType "BAC_BAD_SET_TYPE" (2, 13),
     /// A value that a field cannot be set to.
     BadSetArgument "BAC_BAD_SET_ARGUMENT" (2, 15),
+    /// A group to add that is there.
+    GroupExists "GMFC_GROUP_EXISTS" (6, 0),
+    /// A group with what its type does not have.
+    InvalidGroup "GMFC_INVALID_GROUP" (6, 1),
+    /// A group to which its own packets would come back.
+    GroupLoop "GMFC_LOOP" (6, 7),
+    /// A group to modify that there is not.
+    UnknownGroup "GMFC_UNKNOWN_GROUP" (6, 8),
+    /// A group to delete that another one uses.
+    ChainedGroup "GMFC_CHAINED_GROUP" (6, 9),
+    /// A bucket that watches nothing, or what there is not.
+    BadWatch "GMFC_BAD_WATCH" (6, 13),
     /// A value has bits outside of its mask.
     BadMatchWildcards "BMC_BAD_WILDCARDS" (4, 5),
     /// A field that this switch does not know.

@@ -9,6 +9,7 @@
 //! | [`packet`] | frames: parsing, and rewriting with checksums kept right |
 //! | `flow_match` | what a flow entry matches, checked as OpenFlow does |
 //! | [`flow`] | flow entries, and the messages that change them |
+//! | [`group`] | groups of actions, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
 //! | [`projection`] | the few bits of a key that a table's rules look at |
@@ -24,6 +25,7 @@ pub mod field;
 pub mod flow;
 mod flow_match;
 mod flow_table;
+pub mod group;
 mod key;
 pub mod packet;
 pub mod projection;

@@ -5,6 +5,7 @@
 mod actions;
 mod flows;
 mod frames;
+mod groups;
 mod matching;
 mod parsing;
 mod rewriting;

@@ -1,0 +1,106 @@
+//! Groups of actions, and the messages that change them (OpenFlow 1.3.5 §5.6, §6.5,
+//! §7.3.4.2).
+
+mod store;
+
+pub use store::{GroupChange, GroupCommand, GroupMod, GroupStore};
+
+use crate::action::{self, Action, GroupId, PortNo};
+use crate::error::{ErrorCode, OpenFlowError};
+
+impl GroupId {
+    /// The largest number of a group.
+    pub const MAX: GroupId = GroupId(0xffff_ff00);
+    /// All groups, in deletions alone.
+    pub const ALL: GroupId = GroupId(0xffff_fffc);
+}
+
+impl std::fmt::Display for GroupId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Which buckets of a group a packet goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GroupType {
+    /// All of them, each with a copy.
+    All,
+    /// One, chosen by the packet's flow and the buckets' weights.
+    Select,
+    /// The only one.
+    Indirect,
+    /// The first one that is live.
+    FastFailover,
+}
+
+/// An action set of a group.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Bucket {
+    /// Its share of the packets, for [`GroupType::Select`] alone.
+    pub weight: u16,
+    /// It is live while this port is.
+    pub watch_port: Option<PortNo>,
+    /// It is live while this group has a live bucket.
+    pub watch_group: Option<GroupId>,
+    /// What it does with packets: of each kind the last one, in the order of kinds.
+    pub actions: Vec<Action>,
+}
+
+impl Bucket {
+    /// The groups that it sends packets to.
+    fn next(&self) -> impl Iterator<Item = GroupId> {
+        self.actions.iter().filter_map(|action| match action {
+            Action::Group(group) => Some(*group),
+            _ => None,
+        })
+    }
+}
+
+/// A group of actions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    /// Its number.
+    pub id: GroupId,
+    /// Which buckets packets go to.
+    pub kind: GroupType,
+    /// Its action sets. Without any it drops packets.
+    pub buckets: Vec<Bucket>,
+}
+
+impl Group {
+    /// Checks what can be checked of a group alone. What packets it will get is not
+    /// known, so its actions need not fit any match.
+    fn check(&self) -> Result<(), OpenFlowError> {
+        let refuse = |code, why: String| {
+            let message = format!("group {}: {why}", self.id);
+            Err(OpenFlowError::new(code, message))
+        };
+        if self.id > GroupId::MAX {
+            let why = format!("groups have numbers up to {}", GroupId::MAX);
+            return refuse(ErrorCode::InvalidGroup, why);
+        }
+        if self.kind == GroupType::Indirect && self.buckets.len() != 1 {
+            let why = format!(
+                "an indirect group has one bucket, this one {}",
+                self.buckets.len()
+            );
+            return refuse(ErrorCode::InvalidGroup, why);
+        }
+        for (number, bucket) in self.buckets.iter().enumerate() {
+            if bucket.weight != 0 && self.kind != GroupType::Select {
+                let why = format!("bucket {number} has a weight; those of select groups have one");
+                return refuse(ErrorCode::InvalidGroup, why);
+            }
+            let watches = bucket.watch_port.is_some() || bucket.watch_group.is_some();
+            if self.kind == GroupType::FastFailover && !watches {
+                let why = format!("bucket {number} watches no port and no group");
+                return refuse(ErrorCode::BadWatch, why);
+            }
+            for action in &bucket.actions {
+                action::check_alone(action)?;
+            }
+        }
+        Ok(())
+    }
+}
