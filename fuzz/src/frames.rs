@@ -5,7 +5,7 @@
 //! ```
 
 use classyard_datapath::field::eth_type;
-use classyard_datapath::{Field, Packet, Prerequisite};
+use classyard_datapath::{Field, Packet};
 use classyard_workload::packet::{LinkType, parse};
 
 /// The port by which all frames come in.
@@ -56,9 +56,7 @@ fn change(packet: &mut Packet, action: u8) {
         Some(number) => {
             let field = settable[number % settable.len()];
             let value = u128::from(action) * 0x0101_0101_0101_0101_0101_0101_0101_0101;
-            if fits(packet, field) {
-                packet.set_field(field, value & field.max_value());
-            }
+            packet.set_field(field, value & field.max_value());
         }
         None => match action {
             0 => packet.push_vlan(eth_type::VLAN),
@@ -78,25 +76,5 @@ fn change(packet: &mut Packet, action: u8) {
             14 => packet.set_mpls_ttl(1),
             _ => packet.set_mpls_ttl(255),
         },
-    }
-}
-
-/// Whether a packet is of a kind that has a field.
-fn fits(packet: &Packet, field: Field) -> bool {
-    let is = |field, value: u16| packet.key().get(field) == u128::from(value);
-    let is_one = |field, values: &[u16]| values.iter().any(|&value| is(field, value));
-    match field.info().prerequisite {
-        Prerequisite::None | Prerequisite::Vlan => true,
-        Prerequisite::InPort => false,
-        Prerequisite::EthType(types) => is_one(Field::EthType, types),
-        Prerequisite::IpProto(types, proto) => {
-            is_one(Field::EthType, types) && is(Field::IpProto, u16::from(proto))
-        }
-        Prerequisite::Icmpv6Type(types) => {
-            fits(packet, Field::Icmpv6Type)
-                && types
-                    .iter()
-                    .any(|&kind| is(Field::Icmpv6Type, u16::from(kind)))
-        }
     }
 }

@@ -34,6 +34,8 @@ macro_rules! codes {
 }
 
 codes! {
+    /// An instruction that this switch does not know.
+    UnsupportedInstruction "BIC_UNSUP_INST" (3, 1),
     /// A table to go to that is no later one.
     BadTable "BIC_BAD_TABLE_ID" (3, 2),
     /// Metadata with bits outside of their mask.

@@ -2,7 +2,7 @@
 
 use classyard::{Part, Placement};
 
-use crate::Field;
+use crate::field::{Field, Prerequisite};
 
 /// Words of a key.
 pub const KEY_WORDS: usize = 22;
@@ -192,6 +192,27 @@ impl PacketKey {
     #[inline]
     pub fn set(&mut self, field: Field, value: u128) {
         PacketKey::place(field).set(&mut self.0, value);
+    }
+
+    /// Whether the packet is of a kind that has a field, and has it.
+    #[must_use]
+    pub fn has(&self, field: Field) -> bool {
+        let info = field.info();
+        let is = |field, value: u16| self.get(field) == u128::from(value);
+        let is_one = |field, values: &[u16]| values.iter().any(|&value| is(field, value));
+        let fits = match info.prerequisite {
+            Prerequisite::None | Prerequisite::InPort => true,
+            Prerequisite::Vlan => self.get(Field::VlanVid) != 0,
+            Prerequisite::EthType(types) => is_one(Field::EthType, types),
+            Prerequisite::IpProto(types, proto) => {
+                is_one(Field::EthType, types) && is(Field::IpProto, u16::from(proto))
+            }
+            Prerequisite::Icmpv6Type(types) => {
+                let is_type = |&kind: &u8| is(Field::Icmpv6Type, u16::from(kind));
+                self.has(Field::Icmpv6Type) && types.iter().any(is_type)
+            }
+        };
+        fits && self.presence().has(info.presence)
     }
 
     /// What the packet has.

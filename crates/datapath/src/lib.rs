@@ -11,6 +11,7 @@
 //! | [`flow`] | flow entries, and the messages that change them |
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
+//! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
 //! | [`projection`] | the few bits of a key that a table's rules look at |
 //!
@@ -28,6 +29,7 @@ mod flow_table;
 pub mod group;
 mod key;
 pub mod packet;
+pub mod pipeline;
 pub mod projection;
 
 pub use action::{Action, ActionSet, GroupId, PortNo};

@@ -28,10 +28,10 @@ struct TransportSum {
 }
 
 impl Packet {
-    /// Sets a header field, the tunnel or a register. The packet must be of a kind
-    /// that has the field, which its prerequisites say.
+    /// Sets a header field, the tunnel or a register, if the packet has it: actions of
+    /// groups get packets of any kind.
     pub fn set_field(&mut self, field: Field, value: u128) {
-        if !self.key.presence().has(field.info().presence) {
+        if !self.key.has(field) {
             return;
         }
         let layers = self.parsed.layers;

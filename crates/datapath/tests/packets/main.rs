@@ -8,5 +8,6 @@ mod frames;
 mod groups;
 mod matching;
 mod parsing;
+mod pipelines;
 mod rewriting;
 mod tables;
