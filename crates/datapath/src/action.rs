@@ -205,7 +205,7 @@ impl fmt::Display for Action {
             Action::Group(GroupId(group)) => write!(f, "group:{group}"),
             Action::SetQueue(queue) => write!(f, "set_queue:{queue}"),
             Action::SetField(FieldValue { field, value, .. }) => {
-                write!(f, "set_field:{value:#x}->{field}")
+                write!(f, "set_field:{}->{field}", field.format().display(value))
             }
             Action::PushVlan(kind) => write!(f, "push_vlan:{kind:#06x}"),
             Action::PopVlan => f.write_str("pop_vlan"),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::field::Field;
+
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident $name:literal ($kind:literal, $code:literal),)*) => {
         /// What is wrong, as OpenFlow names it.
@@ -89,11 +91,30 @@ codes! {
 pub struct OpenFlowError {
     code: ErrorCode,
     message: String,
+    field: Option<Field>,
 }
 
 impl OpenFlowError {
     pub(crate) fn new(code: ErrorCode, message: String) -> OpenFlowError {
-        OpenFlowError { code, message }
+        OpenFlowError {
+            code,
+            message,
+            field: None,
+        }
+    }
+
+    /// The same, about a field.
+    pub(crate) fn about(self, field: Field) -> OpenFlowError {
+        OpenFlowError {
+            field: Some(field),
+            ..self
+        }
+    }
+
+    /// The field of a match that is wrong, if it is one.
+    #[must_use]
+    pub fn field(&self) -> Option<Field> {
+        self.field
     }
 
     /// What is wrong, as OpenFlow names it.

@@ -8,6 +8,8 @@
 
 use std::fmt;
 
+use classyard::ValueFormat;
+
 use crate::Presence;
 
 /// A header field, a port, the metadata or a register.
@@ -391,6 +393,31 @@ impl Field {
             let info = field.info();
             (info.oxm_class, info.oxm_field) == (class, number)
         })
+    }
+
+    /// How its values are written.
+    #[must_use]
+    pub fn format(self) -> ValueFormat {
+        match self {
+            Field::EthSrc
+            | Field::EthDst
+            | Field::ArpSha
+            | Field::ArpTha
+            | Field::NdSll
+            | Field::NdTll => ValueFormat::Mac,
+            Field::Ipv4Src | Field::Ipv4Dst | Field::ArpSpa | Field::ArpTpa => ValueFormat::Ipv4,
+            Field::Ipv6Src | Field::Ipv6Dst | Field::NdTarget => ValueFormat::Ipv6,
+            Field::InPort
+            | Field::InPhyPort
+            | Field::IpDscp
+            | Field::IpEcn
+            | Field::IpProto
+            | Field::VlanPcp => ValueFormat::Decimal,
+            _ if self.info().width <= 16 && self.info().prerequisite != Prerequisite::None => {
+                ValueFormat::Decimal
+            }
+            _ => ValueFormat::Hex,
+        }
     }
 
     /// The largest value.

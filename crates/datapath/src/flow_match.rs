@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use classyard::ValueFormat;
+
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
 use crate::key::{PacketKey, Presence};
@@ -92,7 +94,8 @@ impl FlowMatch {
             check_value(&value)?;
             if std::mem::replace(&mut seen[value.field.index()], true) {
                 let message = format!("{} stands in the match twice", value.field);
-                return Err(OpenFlowError::new(ErrorCode::DuplicateMatchField, message));
+                let error = OpenFlowError::new(ErrorCode::DuplicateMatchField, message);
+                return Err(error.about(value.field));
             }
             if value.mask != 0 {
                 kept.push(value);
@@ -176,7 +179,7 @@ impl FlowMatch {
     fn check_prerequisite(&self, field: Field) -> Result<(), OpenFlowError> {
         let lacks = |needed: String| {
             let message = format!("{field} needs {needed} in the same match");
-            Err(OpenFlowError::new(ErrorCode::BadMatchPrerequisite, message))
+            Err(OpenFlowError::new(ErrorCode::BadMatchPrerequisite, message).about(field))
         };
         let is_one = |field: Field, values: &[u16]| {
             let exact = self.exact(field);
@@ -228,7 +231,7 @@ impl FlowMatch {
 
 fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
     let FieldValue { field, value, mask } = *value;
-    let refuse = |code, message: String| Err(OpenFlowError::new(code, message));
+    let refuse = |code, message: String| Err(OpenFlowError::new(code, message).about(field));
     let most = field.max_value();
     let width = field.info().width;
     if value > most {
@@ -259,17 +262,34 @@ fn check_value(value: &FieldValue) -> Result<(), OpenFlowError> {
     Ok(())
 }
 
+impl fmt::Display for FieldValue {
+    /// `ipv4_dst=10.0.0.0/8`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FieldValue { field, value, mask } = *self;
+        let format = field.format();
+        write!(f, "{field}={}", format.display(value))?;
+        if self.is_exact() {
+            return Ok(());
+        }
+        let free = field.max_value() & !mask;
+        let is_prefix = free & free.wrapping_add(1) == 0;
+        match format {
+            ValueFormat::Ipv4 | ValueFormat::Ipv6 if is_prefix => {
+                write!(f, "/{}", mask.count_ones())
+            }
+            _ => write!(f, "/{}", format.display(mask)),
+        }
+    }
+}
+
 impl fmt::Display for FlowMatch {
-    /// As `ovs-ofctl` writes it, with the names of fields: `eth_type=0x0800,…`.
+    /// As `ovs-ofctl` takes it: `eth_type=0x800,ipv4_dst=10.0.0.0/8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, value) in self.values.iter().enumerate() {
             if number > 0 {
                 f.write_str(",")?;
             }
-            write!(f, "{}={:#x}", value.field, value.value)?;
-            if !value.is_exact() {
-                write!(f, "/{:#x}", value.mask)?;
-            }
+            value.fmt(f)?;
         }
         Ok(())
     }

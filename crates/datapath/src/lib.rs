@@ -12,6 +12,7 @@
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
 //! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
+//! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
 //! | [`projection`] | the few bits of a key that a table's rules look at |
 //!
@@ -31,6 +32,7 @@ mod key;
 pub mod packet;
 pub mod pipeline;
 pub mod projection;
+pub mod text;
 
 pub use action::{Action, ActionSet, GroupId, PortNo};
 pub use error::{ErrorCode, OpenFlowError};

@@ -1,5 +1,6 @@
 //! Messages that change flow entries (`ofp_flow_mod`, OpenFlow 1.3.5 §6.4, §7.3.4.1).
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::entry::{FlowEntry, FlowFlags, TableId};
@@ -103,5 +104,35 @@ impl FlowMod {
             _ => true,
         };
         fits && cookies && filtered
+    }
+}
+
+impl fmt::Display for FlowMod {
+    /// The entry that is added, as `ovs-ofctl` takes it; what is as usual is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "table={},priority={}", self.table, self.priority)?;
+        let numbers = [
+            ("cookie", self.cookie),
+            ("idle_timeout", u64::from(self.idle_timeout)),
+            ("hard_timeout", u64::from(self.hard_timeout)),
+            ("importance", u64::from(self.importance)),
+        ];
+        for (name, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
+            write!(f, ",{name}={number:#x}")?;
+        }
+        let flags = [
+            ("send_flow_rem", self.flags.send_removed),
+            ("check_overlap", self.flags.check_overlap),
+            ("reset_counts", self.flags.reset_counts),
+            ("no_packet_counts", self.flags.no_packet_counts),
+            ("no_byte_counts", self.flags.no_byte_counts),
+        ];
+        for (name, _) in flags.into_iter().filter(|(_, is_set)| *is_set) {
+            write!(f, ",{name}")?;
+        }
+        if !self.flow.values().is_empty() {
+            write!(f, ",{}", self.flow)?;
+        }
+        write!(f, " actions={}", self.instructions)
     }
 }

@@ -104,3 +104,32 @@ impl Group {
         Ok(())
     }
 }
+
+impl std::fmt::Display for Group {
+    /// As `ovs-ofctl` takes it.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.kind {
+            GroupType::All => "all",
+            GroupType::Select => "select",
+            GroupType::Indirect => "indirect",
+            GroupType::FastFailover => "ff",
+        };
+        write!(f, "group_id={},type={kind}", self.id)?;
+        for bucket in &self.buckets {
+            let mut parts = Vec::new();
+            if self.kind == GroupType::Select {
+                parts.push(format!("weight:{}", bucket.weight));
+            }
+            if let Some(PortNo(port)) = bucket.watch_port {
+                parts.push(format!("watch_port:{port}"));
+            }
+            if let Some(group) = bucket.watch_group {
+                parts.push(format!("watch_group:{group}"));
+            }
+            let actions: Vec<String> = bucket.actions.iter().map(ToString::to_string).collect();
+            parts.push(format!("actions={}", actions.join(",")));
+            write!(f, ",bucket={}", parts.join(","))?;
+        }
+        Ok(())
+    }
+}

@@ -11,3 +11,4 @@ mod parsing;
 mod pipelines;
 mod rewriting;
 mod tables;
+mod text;

@@ -258,7 +258,7 @@ impl Model<'_> {
 }
 
 /// Random messages and packets for a pipeline.
-struct World {
+pub(crate) struct World {
     dice: Dice,
     pipeline: Pipeline,
     ports: BTreeMap<PortNo, PortState>,
@@ -276,7 +276,7 @@ fn settings(engine: &str) -> TableSettings {
 }
 
 impl World {
-    fn new(engine: &str, seed: u64) -> World {
+    pub(crate) fn new(engine: &str, seed: u64) -> World {
         World {
             dice: Dice(seed),
             pipeline: Pipeline::new(settings(engine)),
@@ -287,7 +287,7 @@ impl World {
         }
     }
 
-    fn packet(&mut self, number: usize) -> Packet {
+    pub(crate) fn packet(&mut self, number: usize) -> Packet {
         let bytes = match self.dice.one_in(5) {
             true => damaged(&mut self.dice),
             false => whole(&mut self.dice),
@@ -387,6 +387,22 @@ impl World {
         }
         message.instructions = Arc::new(instructions);
         Message::Flow(message)
+    }
+
+    /// A message that adds something.
+    pub(crate) fn adding(&mut self, packet: &Packet) -> Message {
+        let mut message = self.message(packet);
+        match &mut message {
+            Message::Flow(message) => {
+                message.command = Command::Add;
+                (message.cookie_mask, message.out_port, message.out_group) = (0, None, None);
+                message.flags.send_removed = self.dice.one_in(3);
+                message.flags.check_overlap = self.dice.one_in(3);
+                message.idle_timeout = self.dice.below(3) as u16;
+            }
+            Message::Group(message) => message.command = GroupCommand::Add,
+        }
+        message
     }
 
     fn group_message(&mut self) -> GroupMod {

@@ -1,0 +1,97 @@
+//! Lines of groups.
+
+use super::actions::actions;
+use super::fields::Kind;
+use super::scan::{Fault, part_number, parts, quoted};
+use crate::action::{GroupId, PortNo};
+use crate::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
+
+/// Reads a group to add: `group_id=N,type=TYPE`, then a `bucket=` for each.
+pub(super) fn read(line: &str) -> Result<GroupMod, Fault<'_>> {
+    let mut pieces = pieces(line);
+    let head = pieces.remove(0);
+    let (mut id, mut kind) = (None, None);
+    for part in parts(head) {
+        match part.split_once('=') {
+            Some(("group_id", value)) => id = Some(GroupId(part_number(value, "group")?)),
+            Some(("type", value)) => kind = Some(group_type(value)?),
+            _ => {
+                return Err(Fault::new(
+                    part,
+                    format!("{} says nothing of a group", quoted(part)),
+                    "`group_id=N`, `type=all|select|indirect|ff` and then `bucket=…`",
+                ));
+            }
+        }
+    }
+    let id = id.ok_or_else(|| Fault::missing(head, "`group_id=N`"))?;
+    let kind = kind.ok_or_else(|| Fault::missing(head, "`type=all|select|indirect|ff`"))?;
+    let buckets: Result<Vec<Bucket>, Fault<'_>> = pieces
+        .into_iter()
+        .map(|piece| bucket(piece, kind))
+        .collect();
+    Ok(GroupMod {
+        command: GroupCommand::Add,
+        group: Group {
+            id,
+            kind,
+            buckets: buckets?,
+        },
+    })
+}
+
+/// What is before the first `bucket=`, and what follows each.
+fn pieces(line: &str) -> Vec<&str> {
+    let mut pieces: Vec<&str> = line.split("bucket=").collect();
+    for piece in &mut pieces {
+        *piece = piece.trim_matches([',', ' ', '\t']);
+    }
+    pieces
+}
+
+fn group_type(text: &str) -> Result<GroupType, Fault<'_>> {
+    match text {
+        "all" => Ok(GroupType::All),
+        "select" => Ok(GroupType::Select),
+        "indirect" => Ok(GroupType::Indirect),
+        "ff" | "fast_failover" => Ok(GroupType::FastFailover),
+        _ => Err(Fault::new(
+            text,
+            format!("{} is no type of a group", quoted(text)),
+            "`all`, `select`, `indirect` or `ff`",
+        )),
+    }
+}
+
+/// Reads `weight:N,watch_port:N,watch_group:N,actions=…`; `actions=` may be left out.
+fn bucket(text: &str, kind: GroupType) -> Result<Bucket, Fault<'_>> {
+    let (head, tail) = match text.find("actions=") {
+        Some(at) => (&text[..at], &text[at + "actions=".len()..]),
+        None => (text, &text[text.len()..]),
+    };
+    let mut read = Bucket {
+        // As `ovs-ofctl` has it, where none is given.
+        weight: u16::from(kind == GroupType::Select),
+        ..Bucket::default()
+    };
+    let mut rest: Vec<&str> = Vec::new();
+    for part in parts(head) {
+        let (name, value) = part
+            .split_once([':', '='])
+            .unwrap_or((part, &part[part.len()..]));
+        match name {
+            "weight" => read.weight = part_number(value, "weight")?,
+            "watch_port" => read.watch_port = Some(PortNo(part_number(value, "port")?)),
+            "watch_group" => read.watch_group = Some(GroupId(part_number(value, "group")?)),
+            "bucket_id" => {
+                let _: u32 = part_number(value, "number of a bucket")?;
+            }
+            _ => rest.push(part),
+        }
+    }
+    for part in rest {
+        read.actions.extend(actions(part, Kind::default())?);
+    }
+    read.actions.extend(actions(tail, Kind::default())?);
+    Ok(read)
+}
