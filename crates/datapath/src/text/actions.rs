@@ -18,7 +18,7 @@ pub(super) fn instructions(text: &str, kind: Kind) -> Result<Instructions, Fault
         let (name, value) = named(part);
         let again = |is_there: bool| match is_there {
             true => Err(Fault::new(
-                *part,
+                part,
                 format!("`{name}` stands there twice"),
                 "each instruction once",
             )),
@@ -28,7 +28,7 @@ pub(super) fn instructions(text: &str, kind: Kind) -> Result<Instructions, Fault
             "drop" if parts.len() == 1 => {}
             "drop" => {
                 let found = "`drop` beside other actions";
-                return Err(Fault::new(*part, found, "`drop` alone, or none"));
+                return Err(Fault::new(part, found, "`drop` alone, or none"));
             }
             "goto_table" | "resubmit" if name == "goto_table" => {
                 again(read.goto_table.is_some())?;

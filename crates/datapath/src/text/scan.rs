@@ -78,18 +78,16 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     parts
 }
 
-/// A decimal or hexadecimal number up to a largest one.
-pub(super) fn number<T: TryFrom<u128>>(text: &str, what: &str) -> Result<T, Fault<'static>>
-where
-    T: Bounded,
-{
-    let found = || format!("{} is no {what}", quoted(text));
+/// A decimal or hexadecimal number that fits a type.
+pub(super) fn part_number<'t, T: TryFrom<u128> + Bounded>(
+    text: &'t str,
+    what: &str,
+) -> Result<T, Fault<'t>> {
     let value = classyard::ValueFormat::Decimal.parse(text);
     let value = value.and_then(|value| T::try_from(value).ok());
-    value.ok_or_else(|| Fault {
-        part: "",
-        found: found(),
-        expected: format!("a number up to {}", T::MOST),
+    value.ok_or_else(|| {
+        let found = format!("{} is no {what}", quoted(text));
+        Fault::new(text, found, format!("a number up to {}", T::MOST))
     })
 }
 
@@ -108,12 +106,4 @@ impl<'t> Fault<'t> {
     pub(super) fn about(self, part: &'t str) -> Fault<'t> {
         Fault { part, ..self }
     }
-}
-
-/// The same as [`number`], of a part of a line.
-pub(super) fn part_number<'t, T: TryFrom<u128> + Bounded>(
-    text: &'t str,
-    what: &str,
-) -> Result<T, Fault<'t>> {
-    number(text, what).map_err(|fault| fault.about(text))
 }
