@@ -7,6 +7,12 @@ pub(crate) const RULES: &str = include_str!("../../../testdata/capture/office.ru
 /// The packets, as pcap.
 pub(crate) const CAPTURE: &[u8] = include_bytes!("../../../testdata/capture/office.pcap");
 
+/// The pipeline of a switch at the office's edge.
+pub(crate) const PIPELINE: &str = include_str!("../../../testdata/capture/office.flows");
+
+/// What the pipeline is called in messages.
+pub(crate) const PIPELINE_NAME: &str = "office.flows";
+
 /// What the rules are called in messages.
 pub(crate) const RULES_NAME: &str = "office.rules";
 

@@ -14,4 +14,5 @@ pub(crate) mod generate;
 pub(crate) mod inspect;
 pub(crate) mod plot;
 pub(crate) mod profiles;
+pub(crate) mod replay;
 pub(crate) mod reproduce;

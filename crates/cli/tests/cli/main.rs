@@ -20,6 +20,7 @@ mod limits;
 mod manners;
 mod mixed;
 mod plot;
+mod replay;
 mod reports;
 mod reproduce;
 mod streaming;

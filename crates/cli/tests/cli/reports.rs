@@ -36,6 +36,7 @@ fn every_key_is_documented() {
     for command in [
         "classify --repeat 1".to_owned(),
         "explain".to_owned(),
+        "replay".to_owned(),
         format!("check -r {rules} -x {wrong}"),
         "inspect".to_owned(),
         format!("inspect {rules}"),

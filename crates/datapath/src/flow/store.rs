@@ -92,6 +92,12 @@ impl FlowStore {
         self.entries.get(&id)
     }
 
+    /// All entries, table by table and by their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = &FlowEntry> {
+        let ids = self.tables.values().flatten();
+        ids.map(|id| &self.entries[id])
+    }
+
     /// The entries of a table, by their numbers.
     pub fn table(&self, table: TableId) -> impl Iterator<Item = &FlowEntry> {
         let ids = self.tables.get(&table).into_iter().flatten();

@@ -1,0 +1,158 @@
+//! What goes out: counted, and written to captures.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use classyard_datapath::flow::TableId;
+use classyard_datapath::pipeline::{Count, PacketInReason, Sink};
+use classyard_datapath::{Packet, PortNo};
+use classyard_workload::capture::PcapWriter;
+use classyard_workload::packet::LinkType;
+
+use super::{Frame, in_port, make_folder};
+use crate::failure::Failure;
+
+/// What came in and went out by a port.
+#[derive(Clone, Copy, Default)]
+pub(super) struct PortCount {
+    pub(super) received: Count,
+    pub(super) sent: Count,
+}
+
+/// A capture that is written.
+type Written = PcapWriter<BufWriter<File>>;
+
+/// All ports, and the controller.
+pub(super) struct OutPorts {
+    folder: Option<PathBuf>,
+    pub(super) ports: BTreeMap<PortNo, PortCount>,
+    /// By the reasons, in their order.
+    pub(super) controller: BTreeMap<&'static str, u64>,
+    files: BTreeMap<String, Written>,
+    /// The time of the packet that is being processed.
+    stamp: u64,
+    failed: Option<Failure>,
+}
+
+fn add(count: &mut Count, bytes: usize) {
+    count.packets += 1;
+    count.bytes += bytes as u64;
+}
+
+/// What a reason is called.
+fn name(reason: PacketInReason) -> &'static str {
+    match reason {
+        PacketInReason::NoMatch => "no match",
+        PacketInReason::Action => "action",
+        PacketInReason::InvalidTtl => "invalid TTL",
+    }
+}
+
+impl OutPorts {
+    /// Ports whose packets are written to a folder, if there is one.
+    pub(super) fn new(folder: Option<&Path>) -> Result<OutPorts, Failure> {
+        if let Some(folder) = folder {
+            make_folder(folder)?;
+        }
+        Ok(OutPorts {
+            folder: folder.map(Path::to_owned),
+            ports: BTreeMap::new(),
+            controller: BTreeMap::new(),
+            files: BTreeMap::new(),
+            stamp: 0,
+            failed: None,
+        })
+    }
+
+    /// Notes a packet that comes in.
+    pub(super) fn received(&mut self, port: PortNo, frame: &Frame<'_>) {
+        self.stamp = frame.stamp;
+        add(
+            &mut self.ports.entry(port).or_default().received,
+            frame.bytes.len(),
+        );
+    }
+
+    /// Says whether writing has failed.
+    pub(super) fn check(&mut self) -> Result<(), Failure> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    /// Ends all captures.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let folder = self.folder.unwrap_or_default();
+        for (name, file) in self.files {
+            let ended = file.finish();
+            ended.map_err(|error| Failure::file(&folder.join(name), error))?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, name: &str, bytes: &[u8]) {
+        let Some(folder) = &self.folder else {
+            return;
+        };
+        let path = folder.join(name);
+        let written = file_of(&mut self.files, name, &path).and_then(|file| {
+            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+            file.packet(self.stamp, length, bytes)
+        });
+        if let Err(error) = written {
+            self.failed.get_or_insert(Failure::file(&path, error));
+        }
+    }
+}
+
+/// The capture of a name, which is begun if it is not there.
+fn file_of<'f>(
+    files: &'f mut BTreeMap<String, Written>,
+    name: &str,
+    path: &Path,
+) -> io::Result<&'f mut Written> {
+    if !files.contains_key(name) {
+        let file = BufWriter::new(File::create(path)?);
+        files.insert(name.to_owned(), PcapWriter::new(file, LinkType::Ethernet)?);
+    }
+    Ok(files.get_mut(name).expect("just made"))
+}
+
+impl Sink for OutPorts {
+    fn send(&mut self, port: PortNo, _: Option<u32>, packet: &Packet) {
+        let bytes = packet.bytes();
+        add(&mut self.ports.entry(port).or_default().sent, bytes.len());
+        self.write(&format!("port-{port}.pcap"), bytes);
+    }
+
+    fn to_controller(
+        &mut self,
+        reason: PacketInReason,
+        max_len: u16,
+        _: (TableId, u64),
+        packet: &Packet,
+    ) {
+        *self.controller.entry(name(reason)).or_default() += 1;
+        let bytes = packet.bytes();
+        // 0xffff: all of it.
+        let most = match max_len {
+            u16::MAX => bytes.len(),
+            most => bytes.len().min(usize::from(most)),
+        };
+        self.ports.entry(in_port(packet.key())).or_default();
+        self.write("controller.pcap", &bytes[..most]);
+    }
+}
+
+/// Where packets go when only time counts.
+pub(super) struct Nowhere;
+
+impl Sink for Nowhere {
+    fn send(&mut self, _: PortNo, _: Option<u32>, packet: &Packet) {
+        std::hint::black_box(packet.bytes());
+    }
+
+    fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), packet: &Packet) {
+        std::hint::black_box(packet.bytes());
+    }
+}

@@ -1,0 +1,395 @@
+//! What a replay reports.
+
+use std::io::{self, Write};
+
+use classyard_datapath::flow::TableId;
+use classyard_datapath::group::GroupType;
+use classyard_datapath::pipeline::{Message, Pipeline};
+use classyard_datapath::{Flaw, PortNo};
+use serde::Serialize;
+
+use super::{Lines, Replayed};
+use crate::output::style::{counted, grouped};
+use crate::output::table::{Side, Table, fact, heading};
+use crate::output::{Report, csv};
+
+/// What a replay reports.
+#[derive(Serialize)]
+pub(super) struct ReplayReport {
+    capture: CaptureRow,
+    rate: Option<Rate>,
+    tables: Vec<TableRow>,
+    flows: Vec<FlowRow>,
+    groups: Vec<GroupRow>,
+    ports: Vec<PortRow>,
+    controller: Vec<ReasonRow>,
+}
+
+/// What was replayed.
+#[derive(Serialize)]
+pub(super) struct CaptureRow {
+    pub(super) source: String,
+    pub(super) packets: usize,
+    pub(super) left_out: usize,
+    pub(super) malformed: Vec<ReasonRow>,
+}
+
+/// How fast it went in vectors, flat out.
+#[derive(Serialize)]
+pub(super) struct Rate {
+    packets: usize,
+    passes: usize,
+    cpu_seconds: f64,
+    packets_per_second: f64,
+}
+
+#[derive(Serialize)]
+struct TableRow {
+    table: u8,
+    flows: usize,
+    lookups: u64,
+    matched: u64,
+}
+
+#[derive(Serialize)]
+struct FlowRow {
+    line: Option<usize>,
+    table: u8,
+    priority: u16,
+    #[serde(rename = "match")]
+    matches: String,
+    actions: String,
+    packets: u64,
+    bytes: u64,
+    last_seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct GroupRow {
+    line: Option<usize>,
+    group: u32,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    packets: u64,
+    bytes: u64,
+    buckets: Vec<BucketRow>,
+}
+
+#[derive(Serialize)]
+struct BucketRow {
+    actions: String,
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
+struct PortRow {
+    port: String,
+    received_packets: u64,
+    received_bytes: u64,
+    sent_packets: u64,
+    sent_bytes: u64,
+}
+
+/// Packets by why something is so.
+#[derive(Serialize)]
+pub(super) struct ReasonRow {
+    reason: &'static str,
+    packets: u64,
+}
+
+impl Rate {
+    #[allow(clippy::cast_precision_loss)] // a rate
+    pub(super) fn new(packets: usize, passes: usize, cpu_seconds: f64) -> Rate {
+        Rate {
+            packets,
+            passes,
+            cpu_seconds,
+            packets_per_second: packets as f64 / cpu_seconds,
+        }
+    }
+}
+
+/// Packets by what is malformed, where there are some.
+pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
+    let rows = Flaw::ALL.iter().zip(packets);
+    let rows = rows.filter(|(_, packets)| **packets > 0);
+    rows.map(|(flaw, &packets)| ReasonRow {
+        reason: flaw.name(),
+        packets,
+    })
+    .collect()
+}
+
+impl ReplayReport {
+    pub(super) fn new(
+        pipeline: &Pipeline,
+        lines: &Lines,
+        replayed: &Replayed,
+        capture: CaptureRow,
+        rate: Option<Rate>,
+    ) -> ReplayReport {
+        let counters = &replayed.counters;
+        let tables = (0..=TableId::LAST.0).map(TableId);
+        let tables = tables.filter_map(|table| {
+            let (flows, count) = (pipeline.flows().table(table).count(), counters.table(table));
+            (flows > 0 || count.lookups > 0).then_some(TableRow {
+                table: table.0,
+                flows,
+                lookups: count.lookups,
+                matched: count.matched,
+            })
+        });
+        let flows = pipeline.flows().iter().map(|entry| {
+            let (count, last) = counters.flow(entry.id);
+            let line = lines.iter().rev().find(|line| match &line.message {
+                Message::Flow(flow) => {
+                    (flow.table, flow.priority, &flow.flow)
+                        == (entry.table, entry.priority, &entry.flow)
+                }
+                Message::Group(_) => false,
+            });
+            FlowRow {
+                line: line.map(|line| line.line),
+                table: entry.table.0,
+                priority: entry.priority,
+                matches: entry.flow.to_string(),
+                actions: entry.instructions.to_string(),
+                packets: count.packets,
+                bytes: count.bytes,
+                last_seconds: last.map(|last| last.as_secs_f64()),
+            }
+        });
+        let mut flows: Vec<FlowRow> = flows.collect();
+        flows.sort_by_key(|flow| (flow.table, u16::MAX - flow.priority, flow.line));
+        let groups = pipeline.groups().iter().map(|group| {
+            let count = counters.group(group.id);
+            let line = lines.iter().rev().find(
+                |line| matches!(&line.message, Message::Group(other) if other.group.id == group.id),
+            );
+            let buckets = group.buckets.iter().enumerate().map(|(number, bucket)| {
+                let count = count.buckets.get(number).copied().unwrap_or_default();
+                let actions: Vec<String> = bucket.actions.iter().map(ToString::to_string).collect();
+                BucketRow {
+                    actions: actions.join(","),
+                    packets: count.packets,
+                    bytes: count.bytes,
+                }
+            });
+            GroupRow {
+                line: line.map(|line| line.line),
+                group: group.id.0,
+                kind: match group.kind {
+                    GroupType::All => "all",
+                    GroupType::Select => "select",
+                    GroupType::Indirect => "indirect",
+                    GroupType::FastFailover => "ff",
+                },
+                packets: count.all.packets,
+                bytes: count.all.bytes,
+                buckets: buckets.collect(),
+            }
+        });
+        let ports = replayed.ports.ports.iter();
+        let ports = ports.map(|(port, count): (&PortNo, _)| PortRow {
+            port: port.to_string(),
+            received_packets: count.received.packets,
+            received_bytes: count.received.bytes,
+            sent_packets: count.sent.packets,
+            sent_bytes: count.sent.bytes,
+        });
+        let controller = replayed.ports.controller.iter();
+        ReplayReport {
+            capture,
+            rate,
+            tables: tables.collect(),
+            flows,
+            groups: groups.collect(),
+            ports: ports.collect(),
+            controller: controller
+                .map(|(&reason, &packets)| ReasonRow { reason, packets })
+                .collect(),
+        }
+    }
+
+    fn write_flows(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        heading(out, "Flows")?;
+        let mut table = Table::new(&[
+            ("line", Side::Right),
+            ("table", Side::Right),
+            ("priority", Side::Right),
+            ("packets", Side::Right),
+            ("bytes", Side::Right),
+            ("match", Side::Left),
+            ("actions", Side::Left),
+        ]);
+        for flow in &self.flows {
+            table.row(vec![
+                flow.line.map(|line| line.to_string()).unwrap_or_default(),
+                flow.table.to_string(),
+                flow.priority.to_string(),
+                grouped(flow.packets),
+                grouped(flow.bytes),
+                match flow.matches.is_empty() {
+                    true => "every packet".to_owned(),
+                    false => flow.matches.clone(),
+                },
+                flow.actions.clone(),
+            ]);
+        }
+        table.write(out)
+    }
+
+    fn write_groups(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        heading(out, "Groups")?;
+        let mut table = Table::new(&[
+            ("line", Side::Right),
+            ("group", Side::Right),
+            ("type", Side::Left),
+            ("packets", Side::Right),
+            ("bytes", Side::Right),
+            ("bucket", Side::Left),
+        ]);
+        for group in &self.groups {
+            table.row(vec![
+                group.line.map(|line| line.to_string()).unwrap_or_default(),
+                group.group.to_string(),
+                group.kind.to_owned(),
+                grouped(group.packets),
+                grouped(group.bytes),
+                String::new(),
+            ]);
+            for bucket in &group.buckets {
+                table.row(vec![
+                    String::new(),
+                    String::new(),
+                    String::new(),
+                    grouped(bucket.packets),
+                    grouped(bucket.bytes),
+                    bucket.actions.clone(),
+                ]);
+            }
+        }
+        table.write(out)
+    }
+
+    fn write_ports(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        heading(out, "Ports")?;
+        let mut table = Table::new(&[
+            ("port", Side::Left),
+            ("received", Side::Right),
+            ("bytes", Side::Right),
+            ("sent", Side::Right),
+            ("bytes", Side::Right),
+        ]);
+        for port in &self.ports {
+            table.row(vec![
+                port.port.clone(),
+                grouped(port.received_packets),
+                grouped(port.received_bytes),
+                grouped(port.sent_packets),
+                grouped(port.sent_bytes),
+            ]);
+        }
+        for row in &self.controller {
+            table.row(vec![
+                format!("controller ({})", row.reason),
+                String::new(),
+                String::new(),
+                grouped(row.packets),
+                String::new(),
+            ]);
+        }
+        table.write(out)
+    }
+}
+
+impl Report for ReplayReport {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        let CaptureRow {
+            source,
+            packets,
+            left_out,
+            malformed,
+        } = &self.capture;
+        fact(
+            out,
+            "Capture",
+            format!("{source}, {}", counted(*packets, "packet")),
+        )?;
+        if *left_out > 0 {
+            fact(
+                out,
+                "Left out",
+                counted(*left_out, "packet of another link"),
+            )?;
+        }
+        for row in malformed {
+            fact(
+                out,
+                "Malformed",
+                format!("{} {}", grouped(row.packets), row.reason),
+            )?;
+        }
+        if let Some(rate) = &self.rate {
+            let text = format!(
+                "{:.2} million packets/s of CPU time, flat out, {} of 256 packets at a time",
+                rate.packets_per_second / 1e6,
+                counted(rate.passes, "pass")
+            );
+            fact(out, "Rate", text)?;
+        }
+        writeln!(out)?;
+        heading(out, "Tables")?;
+        let mut table = Table::new(&[
+            ("table", Side::Right),
+            ("flows", Side::Right),
+            ("lookups", Side::Right),
+            ("matched", Side::Right),
+        ]);
+        for row in &self.tables {
+            table.row(vec![
+                row.table.to_string(),
+                row.flows.to_string(),
+                grouped(row.lookups),
+                grouped(row.matched),
+            ]);
+        }
+        table.write(out)?;
+        self.write_flows(out)?;
+        if !self.groups.is_empty() {
+            self.write_groups(out)?;
+        }
+        self.write_ports(out)
+    }
+
+    /// The flows.
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[
+            &"line",
+            &"table",
+            &"priority",
+            &"match",
+            &"actions",
+            &"packets",
+            &"bytes",
+            &"last_seconds",
+        ])?;
+        for flow in &self.flows {
+            out.row(&[
+                &csv::optional(flow.line.as_ref()),
+                &flow.table,
+                &flow.priority,
+                &flow.matches,
+                &flow.actions,
+                &flow.packets,
+                &flow.bytes,
+                &csv::optional(flow.last_seconds.as_ref()),
+            ])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,176 @@
+//! `replay`: a capture through a pipeline.
+
+use std::fs;
+
+use classyard_workload::capture::{Capture, ReadOptions, read_capture_file};
+use classyard_workload::packet::{LinkType, parse};
+use serde_json::Value;
+
+use crate::support::{Folder, example, run};
+
+fn sum(rows: &Value, key: &str) -> u64 {
+    let rows = rows.as_array().unwrap();
+    rows.iter().map(|row| row[key].as_u64().unwrap()).sum()
+}
+
+/// The row of a list in which a key has a value.
+fn row<'v>(rows: &'v Value, key: &str, value: &str) -> &'v Value {
+    let rows = rows.as_array().unwrap();
+    let is_it = |row: &&Value| row[key].to_string().trim_matches('"') == value;
+    rows.iter()
+        .find(is_it)
+        .unwrap_or_else(|| panic!("no {key}={value} in {rows:?}"))
+}
+
+#[test]
+fn the_example_is_replayed_and_every_packet_is_accounted_for() {
+    let report = run("replay --format json").exits(0).silent().json();
+    let packets = report["capture"]["packets"].as_u64().unwrap();
+    assert!(packets > 1_000, "{packets}");
+    let first = row(&report["tables"], "table", "0");
+    assert_eq!(first["lookups"], packets);
+    assert_eq!(first["matched"], packets, "there is a table-miss entry");
+    for table in report["tables"].as_array().unwrap() {
+        let of_table = |flow: &&Value| flow["table"] == table["table"];
+        let flows = report["flows"].as_array().unwrap();
+        let matched: u64 = flows
+            .iter()
+            .filter(of_table)
+            .map(|flow| flow["packets"].as_u64().unwrap())
+            .sum();
+        assert_eq!(table["matched"], matched, "{table}");
+    }
+    assert_eq!(
+        row(&report["ports"], "port", "1")["received_packets"],
+        packets
+    );
+    // Select: each packet goes to one bucket. All: to both.
+    for (group, times) in [("1", 1), ("2", 2)] {
+        let group = row(&report["groups"], "group", group);
+        let total = group["packets"].as_u64().unwrap();
+        assert!(total > 10, "{group}");
+        assert_eq!(sum(&group["buckets"], "packets"), times * total, "{group}");
+    }
+    assert!(sum(&report["controller"], "packets") > 0);
+    assert!(report["rate"]["packets_per_second"].as_f64().unwrap() > 0.0);
+    // Lines are those of the file.
+    let text = fs::read_to_string(example("office.flows")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for flow in report["flows"].as_array().unwrap() {
+        let line = usize::try_from(flow["line"].as_u64().unwrap()).unwrap();
+        let priority = format!("priority={}", flow["priority"]);
+        assert!(lines[line - 1].contains(&priority), "{flow}");
+    }
+    for shown in [
+        "Tables",
+        "Flows",
+        "Groups",
+        "Ports",
+        "goto_table:1",
+        "controller (action)",
+    ] {
+        run("replay").exits(0).prints(shown);
+    }
+    run("replay --format csv")
+        .exits(0)
+        .prints("line,table,priority,match,actions,packets");
+}
+
+fn capture(folder: &Folder, name: &str) -> Capture {
+    read_capture_file(folder.path(name), &ReadOptions::default()).unwrap()
+}
+
+#[test]
+fn what_goes_out_is_written_packet_by_packet() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    let arguments = format!("replay --format json --out {out}");
+    let report = run(&arguments).exits(0).json();
+    let office = example("office.pcap");
+    let office = read_capture_file(office, &ReadOptions::default()).unwrap();
+    for port in ["2", "3", "4", "5"] {
+        let written = capture(&folder, &format!("out/port-{port}.pcap"));
+        let count = row(&report["ports"], "port", port);
+        assert_eq!(count["sent_packets"], written.packets().len());
+        let bytes: usize = written.frames().map(|(_, frame)| frame.len()).sum();
+        assert_eq!(count["sent_bytes"], bytes);
+    }
+    // The listener has every question for a name, unchanged, at its time.
+    let asks = |frame: &[u8]| {
+        let parsed = parse(frame, LinkType::Ethernet);
+        parsed.proto == Some(17) && parsed.ports.is_some_and(|(_, port)| port == 53)
+    };
+    let asked = office.frames().filter(|(_, frame)| asks(frame));
+    let asked: Vec<(u64, &[u8])> = asked
+        .map(|(packet, frame)| (packet.timestamp_ns, frame))
+        .collect();
+    let heard = capture(&folder, "out/port-5.pcap");
+    let heard: Vec<(u64, &[u8])> = heard
+        .frames()
+        .map(|(packet, frame)| (packet.timestamp_ns, frame))
+        .collect();
+    assert!(heard.len() > 20);
+    let dropped = asked.len() - heard.len();
+    assert!(
+        dropped < asked.len() / 4,
+        "{dropped} of {} dropped by the firewall",
+        asked.len()
+    );
+    assert!(heard.iter().all(|one| asked.contains(one)));
+    // What staff asks of the web has another address and one hop less.
+    let rewritten = capture(&folder, "out/port-2.pcap");
+    let ours = |frame: &[u8]| parse(frame, LinkType::Ethernet).src == 0xc633_6401;
+    let rewritten: Vec<&[u8]> = rewritten.frames().map(|(_, frame)| frame).collect();
+    let rewritten: Vec<&[u8]> = rewritten.into_iter().filter(|frame| ours(frame)).collect();
+    assert!(rewritten.len() > 10, "{}", rewritten.len());
+    let controller = capture(&folder, "out/controller.pcap");
+    assert!(controller.frames().all(|(_, frame)| frame.len() <= 128));
+}
+
+#[test]
+fn a_bad_pipeline_is_refused_with_its_lines() {
+    let folder = Folder::new();
+    let bad = folder.file(
+        "bad.flows",
+        "# two mistakes\nip,foo=1 actions=drop\n\nactions=fly\n",
+    );
+    run(&format!("replay -p {bad}"))
+        .exits(2)
+        .complains("`foo` is no field")
+        .complains("bad.flows:2:4")
+        .complains("`fly` is no action")
+        .complains("bad.flows:4:9");
+    let group = folder.file("group.flows", "actions=group:4\n");
+    run(&format!("replay -p {group}"))
+        .exits(2)
+        .complains("there is no group 4");
+    run("replay -e hyper-split")
+        .exits(2)
+        .complains("takes no updates");
+    run("replay -p nowhere.flows")
+        .exits(2)
+        .complains("nowhere.flows");
+    run("replay -p - -c -").exits(2);
+}
+
+#[test]
+fn ports_and_packets_are_as_the_capture_has_them() {
+    let folder = Folder::new();
+    let flows = folder.file(
+        "all.flows",
+        "in_port=7 actions=in_port\nin_port=1 actions=output:7\nactions=drop\n",
+    );
+    let seven = run(&format!("replay -p {flows} --in-port 7 --format json"))
+        .exits(0)
+        .json();
+    let packets = &seven["capture"]["packets"];
+    assert_eq!(&row(&seven["ports"], "port", "7")["sent_packets"], packets);
+    let one = run(&format!("replay -p {flows} --format json -e tuplemerge"))
+        .exits(0)
+        .json();
+    assert_eq!(&row(&one["ports"], "port", "7")["sent_packets"], packets);
+    assert_eq!(
+        &row(&one["ports"], "port", "1")["received_packets"],
+        packets
+    );
+}
