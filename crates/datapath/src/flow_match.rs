@@ -56,16 +56,18 @@ impl Family {
     #[inline]
     #[must_use]
     pub fn of(key: &PacketKey) -> Family {
-        Family::of_type(key.get(Field::EthType))
+        match key.eth_type() {
+            eth_type::IPV4 => Family::Ipv4,
+            eth_type::IPV6 => Family::Ipv6,
+            _ => Family::Other,
+        }
     }
 
-    #[inline]
+    /// The families of packets of a type.
     fn of_type(kind: u128) -> Family {
-        const IPV4: u128 = eth_type::IPV4 as u128;
-        const IPV6: u128 = eth_type::IPV6 as u128;
-        match kind {
-            IPV4 => Family::Ipv4,
-            IPV6 => Family::Ipv6,
+        match u16::try_from(kind) {
+            Ok(eth_type::IPV4) => Family::Ipv4,
+            Ok(eth_type::IPV6) => Family::Ipv6,
             _ => Family::Other,
         }
     }

@@ -11,10 +11,14 @@
 //!
 //! ```text
 //! entries:  { id → priority, match }
+//! always:   [ rank ] …                 entries that match every packet, best first
 //! IPv4:     [ projection, engine ] [ wider projection, engine ]
 //! IPv6:     [ projection, engine ]
 //! other:
 //! ```
+//!
+//! Entries that match every packet, such as the table-miss entry, are no rules of
+//! engines: the best of them is what lookups begin with.
 //!
 //! # Cost
 //! Adding and removing: an update of one or two engines in each family, and below
@@ -22,7 +26,7 @@
 //! whose packets are in the batch a projection and a lookup, two while there is a
 //! second engine.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use classyard::{
@@ -112,14 +116,16 @@ const PARTS: usize = 2;
 pub struct FlowTable {
     settings: TableSettings,
     entries: Entries,
+    /// Entries that match every packet, by their ranks.
+    always: BTreeMap<u64, Winner>,
     families: [FamilyRules; Family::ALL.len()],
 }
 
 /// Working memory of lookups: one for each thread, good for any table.
 #[derive(Default)]
 pub struct TableBuffers {
-    /// Packets of a family, by their places in the batch.
-    places: Vec<usize>,
+    /// Packets of each family, by their places in the batch.
+    places: [Vec<usize>; Family::ALL.len()],
     words: Vec<u64>,
     winners: Vec<Winner>,
     scratch: Scratch,
@@ -132,6 +138,7 @@ impl FlowTable {
         FlowTable {
             settings,
             entries: Entries::default(),
+            always: BTreeMap::new(),
             families: Default::default(),
         }
     }
@@ -169,6 +176,12 @@ impl FlowTable {
             return Err(TableError::Known(id));
         }
         let entry = Entry { priority, flow };
+        if entry.flow.values().is_empty() {
+            let winner = Winner::new(priority, id);
+            self.always.insert(winner.rank(), winner);
+            self.entries.insert(id, entry);
+            return Ok(());
+        }
         for (done, family) in entry.flow.families().enumerate() {
             let rules = &mut self.families[family as usize];
             if let Err(error) = rules.add(id, &entry, family, &self.entries, &self.settings) {
@@ -187,6 +200,10 @@ impl FlowTable {
         let Some(entry) = self.entries.remove(&id) else {
             return false;
         };
+        if entry.flow.values().is_empty() {
+            self.always.remove(&Winner::new(entry.priority, id).rank());
+            return true;
+        }
         for family in entry.flow.families() {
             self.families[family as usize].remove(id);
         }
@@ -223,46 +240,45 @@ impl FlowTable {
         parts.map(|part| part.engine.stats().bytes()).sum()
     }
 
-    /// Finds for each packet the entry that wins it.
-    ///
-    /// # Panics
-    /// When there are not as many winners as packets.
+    /// Finds for each packet the entry that wins it; `key` has the packets' keys by
+    /// their places.
     pub fn classify<'k>(
         &self,
-        packets: &(impl ExactSizeIterator<Item = &'k PacketKey> + Clone),
+        key: impl Fn(usize) -> &'k PacketKey,
         winners: &mut [Winner],
         buffers: &mut TableBuffers,
     ) {
-        assert_eq!(packets.len(), winners.len(), "one winner for each packet");
-        winners.fill(Winner::MISS);
-        for family in Family::ALL {
-            let parts = &self.families[family as usize].parts;
-            if parts.is_empty() {
-                continue;
-            }
-            buffers.places.clear();
-            let numbered = packets.clone().enumerate();
-            let own = numbered.filter(|(_, key)| Family::of(key) == family);
-            buffers.places.extend(own.map(|(place, _)| place));
-            if buffers.places.is_empty() {
+        let always = self.always.values().next();
+        winners.fill(always.copied().unwrap_or(Winner::MISS));
+        if self.families.iter().all(|rules| rules.parts.is_empty()) {
+            return;
+        }
+        let mut all = std::mem::take(&mut buffers.places);
+        all.iter_mut().for_each(Vec::clear);
+        for place in 0..winners.len() {
+            all[Family::of(key(place)) as usize].push(place);
+        }
+        for (rules, places) in self.families.iter().zip(&all) {
+            if rules.parts.is_empty() || places.is_empty() {
                 continue;
             }
             buffers.winners.clear();
-            buffers.winners.resize(buffers.places.len(), Winner::MISS);
-            for part in parts {
-                let own = packets.clone().filter(|key| Family::of(key) == family);
-                part.improve(own, buffers);
+            let begin = places.iter().map(|&place| winners[place]);
+            buffers.winners.extend(begin);
+            for part in &rules.parts {
+                part.improve(places.iter().map(|&place| key(place)), buffers);
             }
-            for (&place, &winner) in buffers.places.iter().zip(&buffers.winners) {
+            for (&place, &winner) in places.iter().zip(&buffers.winners) {
                 winners[place] = winner;
             }
         }
+        buffers.places = all;
     }
 }
 
-/// Whether an entry matches packets of a family.
+/// Whether an entry is a rule of a family's engines.
 fn is_in(flow: &FlowMatch, family: Family) -> bool {
-    flow.families().any(|other| other == family)
+    !flow.values().is_empty() && flow.families().any(|other| other == family)
 }
 
 impl FamilyRules {

@@ -194,6 +194,14 @@ impl PacketKey {
         PacketKey::place(field).set(&mut self.0, value);
     }
 
+    /// The EtherType: the same as `get` of it, for those that ask for every packet.
+    #[inline]
+    #[must_use]
+    pub fn eth_type(&self) -> u16 {
+        let place = &PLACES[Field::EthType as usize].low;
+        u16::try_from(place.get(&self.0)).expect("sixteen bits")
+    }
+
     /// Whether the packet is of a kind that has a field, and has it.
     #[must_use]
     pub fn has(&self, field: Field) -> bool {

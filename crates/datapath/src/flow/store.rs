@@ -3,13 +3,14 @@
 //! A message makes several changes or none. Each change has all that it takes to undo
 //! it, so that several messages can be made together or not at all.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::RuleId;
 
 use super::entry::{FlowEntry, TableId};
+use super::instructions::Instructions;
 use super::modify::{Command, FlowMod};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
@@ -49,6 +50,10 @@ pub enum FlowChange {
     Removed(FlowEntry, RemovalReason),
 }
 
+/// Instructions beside one for each entry that are kept although no entry may have
+/// them.
+const SPARE: usize = 256;
+
 /// By what an entry is found that is there already.
 type Same = (TableId, u16, Arc<FlowMatch>);
 
@@ -65,6 +70,9 @@ pub struct FlowStore {
     /// Numbers below `next` that no entry has.
     free: BTreeSet<u32>,
     next: u32,
+    /// Each of the instructions once, however many entries have the same: packets of
+    /// many entries then need few lines of memory.
+    instructions: HashSet<Arc<Instructions>>,
 }
 
 impl FlowStore {
@@ -175,7 +183,7 @@ impl FlowStore {
             table: message.table,
             priority: message.priority,
             flow: Arc::clone(&message.flow),
-            instructions: Arc::clone(&message.instructions),
+            instructions: self.shared(&message.instructions),
             cookie: message.cookie,
             idle_timeout: message.idle_timeout,
             hard_timeout: message.hard_timeout,
@@ -223,10 +231,11 @@ impl FlowStore {
         if ids.is_empty() {
             message.instructions.check(message.table, &message.flow)?;
         }
+        let shared = self.shared(&message.instructions);
         let changes = ids.into_iter().map(|id| {
             let entry = self.entries.get_mut(&id).expect("a known entry");
             let old = entry.clone();
-            entry.instructions = Arc::clone(&message.instructions);
+            entry.instructions = Arc::clone(&shared);
             FlowChange::Changed {
                 old,
                 new: entry.clone(),
@@ -270,6 +279,20 @@ impl FlowStore {
             }
         }
         meant
+    }
+
+    /// The same instructions, in memory that all entries share which have them.
+    fn shared(&mut self, instructions: &Arc<Instructions>) -> Arc<Instructions> {
+        if let Some(known) = self.instructions.get(instructions) {
+            return Arc::clone(known);
+        }
+        if self.instructions.len() > self.entries.len() + SPARE {
+            // Those that no entry has any more.
+            self.instructions
+                .retain(|known| Arc::strong_count(known) > 1);
+        }
+        self.instructions.insert(Arc::clone(instructions));
+        Arc::clone(instructions)
     }
 
     fn smallest_free(&self) -> Result<RuleId, OpenFlowError> {

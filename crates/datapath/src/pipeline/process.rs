@@ -1,12 +1,12 @@
 //! Processing vectors of packets.
 
-use classyard::{RuleId, Winner};
+use classyard::Winner;
 
 use super::counters::Counters;
 use super::side::Side;
 use crate::action::{Action, ActionSet, GroupId, PortNo};
 use crate::field::Field;
-use crate::flow::TableId;
+use crate::flow::{Instructions, TableId};
 use crate::flow_table::TableBuffers;
 use crate::group::{Bucket, Group, GroupType};
 use crate::key::PacketKey;
@@ -86,20 +86,22 @@ pub(super) fn process(
         let here = std::mem::take(&mut buffers.here);
         for (&number, &winner) in here.iter().zip(&buffers.winners) {
             if let Some(id) = winner.rule() {
-                let is_miss = winner.priority().is_some_and(|priority| priority.0 == 0);
+                let flow = side.flow(id);
                 let mut run = Run {
                     side,
                     counters: &mut *counters,
                     sink: &mut *sink,
                     place: Place {
                         table,
-                        cookie: side.flow(id).cookie,
-                        is_miss: is_miss && side.matches_all(table, id),
+                        cookie: flow.cookie,
+                        is_miss: flow.is_miss,
                     },
                     queue: buffers.queues[number],
                 };
                 let packet = &mut packets[number];
-                let next = run.instructions(id, packet, &mut buffers.sets[number]);
+                run.counters.count_flow(id, packet.bytes().len());
+                let set = &mut buffers.sets[number];
+                let next = run.instructions(&flow.instructions, packet, set);
                 buffers.queues[number] = run.queue;
                 if let Ok(Some(next)) = next {
                     buffers.waiting[usize::from(next.0)].push(number);
@@ -126,8 +128,9 @@ fn look_up(
     buffers.winners.clear();
     buffers.winners.resize(buffers.here.len(), Winner::MISS);
     if let Some(rules) = side.table(table) {
-        let keys = buffers.here.iter().map(|&number| packets[number].key());
-        rules.classify(&keys, &mut buffers.winners, &mut buffers.table);
+        let here = &buffers.here;
+        let key = |place: usize| packets[here[place]].key();
+        rules.classify(key, &mut buffers.winners, &mut buffers.table);
     }
     let matched = buffers.winners.iter().filter(|winner| !winner.is_miss());
     counters.count_table(table, buffers.here.len(), matched.count());
@@ -154,14 +157,6 @@ impl Buffers {
     }
 }
 
-impl Side {
-    /// Whether an entry matches every packet.
-    fn matches_all(&self, table: TableId, id: RuleId) -> bool {
-        let entry = self.table(table).and_then(|table| table.get(id));
-        entry.is_some_and(|(_, flow)| flow.values().is_empty())
-    }
-}
-
 /// What goes on with one packet in one table.
 struct Run<'r, S> {
     side: &'r Side,
@@ -175,19 +170,19 @@ impl<S: Sink> Run<'_, S> {
     /// Carries an entry's instructions out; says which table is next.
     fn instructions(
         &mut self,
-        id: RuleId,
+        instructions: &Instructions,
         packet: &mut Packet,
         set: &mut ActionSet,
     ) -> Result<Option<TableId>, Dropped> {
-        self.counters.count_flow(id, packet.bytes().len());
-        let instructions = &*self.side.flow(id).instructions;
         for action in &instructions.apply {
             self.action(action, packet)?;
         }
         if instructions.clear {
             set.clear();
         }
-        set.write(&instructions.write);
+        if !instructions.write.is_empty() {
+            set.write(&instructions.write);
+        }
         if let Some((value, mask)) = instructions.metadata {
             packet.write_metadata(value, mask);
         }

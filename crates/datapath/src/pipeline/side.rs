@@ -17,6 +17,8 @@ use crate::group::{Bucket, Group};
 pub(super) struct SideFlow {
     pub(super) instructions: Arc<Instructions>,
     pub(super) cookie: u64,
+    /// It is a table-miss entry: of priority 0, for every packet.
+    pub(super) is_miss: bool,
 }
 
 /// All that packets are processed by.
@@ -147,6 +149,7 @@ impl Side {
         self.flows[at] = Some(SideFlow {
             instructions: Arc::clone(&entry.instructions),
             cookie: entry.cookie,
+            is_miss: entry.priority == 0 && entry.flow.values().is_empty(),
         });
     }
 }

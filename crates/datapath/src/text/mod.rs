@@ -96,16 +96,20 @@ fn read_line(line: &str) -> Result<Message, Fault<'_>> {
     }
 }
 
-/// Carries the messages of a text out, all or none. Returns how many there were.
+/// Carries the messages of a text out, all or none. Returns them.
 ///
 /// # Errors
 /// Everything that is wrong with the text; or the first message that the pipeline
 /// refuses, and why. Nothing is changed then.
-pub fn load(text: &str, pipeline: &mut Pipeline, now: Duration) -> Result<usize, Vec<Problem>> {
+pub fn load(
+    text: &str,
+    pipeline: &mut Pipeline,
+    now: Duration,
+) -> Result<Vec<Located>, Vec<Problem>> {
     let located = read(text)?;
     let messages: Vec<Message> = located.iter().map(|one| one.message.clone()).collect();
     match pipeline.apply(&messages, now) {
-        Ok(_) => Ok(messages.len()),
+        Ok(_) => Ok(located),
         Err((number, error)) => {
             let line = located[number].line;
             let text = text.lines().nth(line - 1).unwrap_or_default();

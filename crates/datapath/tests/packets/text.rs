@@ -262,7 +262,9 @@ fn a_text_is_loaded_as_a_whole_or_not_at_all() {
         rebuild_below: 100,
     });
     let good = "group_id=1,type=all\n\nactions=group:1\ntable=4,ip actions=drop\n";
-    assert_eq!(load(good, &mut pipeline, Duration::ZERO), Ok(3));
+    let loaded = load(good, &mut pipeline, Duration::ZERO).unwrap();
+    let lines: Vec<usize> = loaded.iter().map(|one| one.line).collect();
+    assert_eq!(lines, [1, 3, 4]);
     assert_eq!(pipeline.flows().table(TableId(4)).count(), 1);
     let bad = "table=5 actions=drop\ntable=6 actions=group:7\ngroup_id=1,type=all";
     let problems = load(bad, &mut pipeline, Duration::ZERO).unwrap_err();

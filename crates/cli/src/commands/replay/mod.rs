@@ -243,9 +243,7 @@ fn load_pipeline(args: &Args) -> Result<(Pipeline, Lines), Failure> {
         limits: Limits::default(),
         rebuild_below: REBUILD_BELOW,
     });
-    let loaded = text::load(&content, &mut pipeline, Duration::ZERO);
-    let read = loaded.and_then(|_| text::read(&content));
-    match read {
+    match text::load(&content, &mut pipeline, Duration::ZERO) {
         Ok(lines) => Ok((pipeline, lines)),
         Err(problems) => Err(bad_lines(&name, &content, problems).into()),
     }

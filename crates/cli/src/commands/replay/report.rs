@@ -1,5 +1,6 @@
 //! What a replay reports.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use classyard_datapath::flow::TableId;
@@ -130,6 +131,18 @@ impl ReplayReport {
         rate: Option<Rate>,
     ) -> ReplayReport {
         let counters = &replayed.counters;
+        // The last line that adds an entry or a group counts.
+        let (mut of_flows, mut of_groups) = (HashMap::new(), HashMap::new());
+        for located in lines {
+            match &located.message {
+                Message::Flow(flow) => {
+                    of_flows.insert((flow.table, flow.priority, &flow.flow), located.line);
+                }
+                Message::Group(group) => {
+                    of_groups.insert(group.group.id, located.line);
+                }
+            }
+        }
         let tables = (0..=TableId::LAST.0).map(TableId);
         let tables = tables.filter_map(|table| {
             let (flows, count) = (pipeline.flows().table(table).count(), counters.table(table));
@@ -142,15 +155,9 @@ impl ReplayReport {
         });
         let flows = pipeline.flows().iter().map(|entry| {
             let (count, last) = counters.flow(entry.id);
-            let line = lines.iter().rev().find(|line| match &line.message {
-                Message::Flow(flow) => {
-                    (flow.table, flow.priority, &flow.flow)
-                        == (entry.table, entry.priority, &entry.flow)
-                }
-                Message::Group(_) => false,
-            });
+            let line = of_flows.get(&(entry.table, entry.priority, &entry.flow));
             FlowRow {
-                line: line.map(|line| line.line),
+                line: line.copied(),
                 table: entry.table.0,
                 priority: entry.priority,
                 matches: entry.flow.to_string(),
@@ -164,9 +171,6 @@ impl ReplayReport {
         flows.sort_by_key(|flow| (flow.table, u16::MAX - flow.priority, flow.line));
         let groups = pipeline.groups().iter().map(|group| {
             let count = counters.group(group.id);
-            let line = lines.iter().rev().find(
-                |line| matches!(&line.message, Message::Group(other) if other.group.id == group.id),
-            );
             let buckets = group.buckets.iter().enumerate().map(|(number, bucket)| {
                 let count = count.buckets.get(number).copied().unwrap_or_default();
                 let actions: Vec<String> = bucket.actions.iter().map(ToString::to_string).collect();
@@ -177,7 +181,7 @@ impl ReplayReport {
                 }
             });
             GroupRow {
-                line: line.map(|line| line.line),
+                line: of_groups.get(&group.id).copied(),
                 group: group.id.0,
                 kind: match group.kind {
                     GroupType::All => "all",
