@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use classyard::RuleId;
 
+use super::Change;
 use crate::action::GroupId;
-use crate::flow::TableId;
+use crate::flow::{FlowChange, TableId};
+use crate::group::GroupChange;
 
 /// Packets and bytes. A packet has the bytes of its frame at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,16 +88,30 @@ impl Counters {
         self.groups.get(&group).cloned().unwrap_or_default()
     }
 
-    /// Begins at 0 with an entry: it is new, or its counters are reset.
-    pub fn reset_flow(&mut self, id: RuleId) {
-        if let Some(found) = self.flows.get_mut(id.index()) {
-            *found = Default::default();
+    /// Begins at 0 with entries and groups that are new or gone, and with entries whose
+    /// counters are reset.
+    pub fn follow(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Flow(FlowChange::Changed {
+                    reset_counts: false,
+                    ..
+                })
+                | Change::Group(GroupChange::Changed { .. }) => {}
+                Change::Flow(
+                    FlowChange::Added(entry)
+                    | FlowChange::Removed(entry, _)
+                    | FlowChange::Changed { new: entry, .. },
+                ) => {
+                    if let Some(found) = self.flows.get_mut(entry.id.index()) {
+                        *found = Default::default();
+                    }
+                }
+                Change::Group(GroupChange::Added(group) | GroupChange::Removed(group)) => {
+                    self.groups.remove(&group.id);
+                }
+            }
         }
-    }
-
-    /// Begins at 0 with a group.
-    pub fn reset_group(&mut self, group: GroupId) {
-        self.groups.remove(&group);
     }
 
     #[inline]

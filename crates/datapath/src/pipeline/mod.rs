@@ -58,9 +58,12 @@ pub struct Pipeline {
     side: Side,
 }
 
-/// What the stores changed, in order.
-enum Change {
+/// What a message changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// A flow entry.
     Flow(FlowChange),
+    /// A group.
     Group(GroupChange),
 }
 
@@ -92,8 +95,8 @@ impl Pipeline {
         &mut self.side.ports
     }
 
-    /// Carries messages out, all or none. Returns the entries that are gone, with the
-    /// reasons, whether the controller wants to know or not.
+    /// Carries messages out, all or none. Returns what was changed, in order;
+    /// [`Counters::follow`] begins at 0 where that says so.
     ///
     /// # Errors
     /// The position of the first message that cannot be carried out, and why.
@@ -102,25 +105,21 @@ impl Pipeline {
         &mut self,
         messages: &[Message],
         now: Duration,
-    ) -> Result<Vec<(FlowEntry, RemovalReason)>, (usize, OpenFlowError)> {
-        let mut changes = Vec::new();
+    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
+        let (mut changes, mut ends) = (Vec::new(), Vec::new());
         for (number, message) in messages.iter().enumerate() {
             if let Err(error) = self.change(message, now, &mut changes) {
                 self.undo(changes);
                 return Err((number, error));
             }
+            ends.push(changes.len());
         }
         if let Err((change, error)) = self.side.make(&changes) {
-            // Which message that was does not matter to a caller with one.
-            let number = change.min(messages.len().saturating_sub(1));
             self.undo(changes);
-            return Err((number, error));
+            // The message that made the change.
+            return Err((ends.partition_point(|&end| end <= change), error));
         }
-        let gone = changes.into_iter().filter_map(|change| match change {
-            Change::Flow(FlowChange::Removed(entry, reason)) => Some((entry, reason)),
-            _ => None,
-        });
-        Ok(gone.collect())
+        Ok(changes)
     }
 
     /// Processes a vector of packets.

@@ -9,11 +9,15 @@ use std::time::Duration;
 use classyard::{EngineSpec, Limits, RuleId};
 use classyard_datapath::action::check;
 use classyard_datapath::field::VLAN_PRESENT;
-use classyard_datapath::flow::{Command, FlowEntry, FlowMod, Instructions, TableId};
-use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
-use classyard_datapath::pipeline::{
-    Buffers, Count, Counters, Message, PacketInReason, Pipeline, PortState, Ports, Sink, flow_hash,
+use classyard_datapath::flow::{
+    Command, FlowChange, FlowEntry, FlowMod, Instructions, RemovalReason, TableId,
 };
+use classyard_datapath::group::{Bucket, Group, GroupChange, GroupCommand, GroupMod, GroupType};
+use classyard_datapath::pipeline::{
+    Buffers, Change, Count, Counters, Message, PacketInReason, Pipeline, PortState, Ports, Sink,
+    flow_hash,
+};
+use classyard_datapath::text::{load, read};
 use classyard_datapath::{
     Action, ErrorCode, Field, FieldValue, FlowMatch, GroupId, Packet, PortNo, TableSettings,
 };
@@ -472,12 +476,7 @@ impl World {
     fn apply(&mut self, messages: &[Message]) {
         let before = (self.entries(), self.pipeline.groups().clone());
         match self.pipeline.apply(messages, Duration::ZERO) {
-            Ok(gone) => {
-                for (entry, _) in gone {
-                    self.counters.reset_flow(entry.id);
-                }
-                // What replaces an entry keeps its counters here.
-            }
+            Ok(changes) => self.counters.follow(&changes),
             Err((number, error)) => {
                 assert!(number < messages.len(), "{error}");
                 *self.refused.entry(error.code().name()).or_default() += 1;
@@ -579,6 +578,103 @@ fn packets_come_out_as_the_text_says() {
 }
 
 #[test]
+fn counters_begin_at_0_where_a_change_says_so() {
+    let add = |text: &str| match &read(text).unwrap()[..] {
+        [one] => one.message.clone(),
+        _ => unreachable!("one line"),
+    };
+    let mut pipeline = Pipeline::new(settings("forest"));
+    let mut counters = Counters::new();
+    let apply = |pipeline: &mut Pipeline, counters: &mut Counters, message: Message| {
+        let changes = pipeline.apply(&[message], Duration::ZERO).unwrap();
+        counters.follow(&changes);
+    };
+    let mut buffers = Buffers::new();
+    let mut process = |pipeline: &Pipeline, counters: &mut Counters| {
+        let (mut packets, mut sink) = ([Packet::new(&[0; 60], 1)], Recorder::default());
+        counters.set_now(Duration::from_secs(5));
+        pipeline.process(&mut packets, counters, &mut buffers, &mut sink);
+    };
+    let (flow, group) = (RuleId::from_index(0), GroupId(1));
+    let one = Count {
+        packets: 1,
+        bytes: 60,
+    };
+    apply(&mut pipeline, &mut counters, add("group_id=1,type=all"));
+    apply(
+        &mut pipeline,
+        &mut counters,
+        add("in_port=1 actions=group:1"),
+    );
+    assert_eq!(counters.flow(flow), (Count::default(), None));
+    process(&pipeline, &mut counters);
+    let seen = (one, Some(Duration::from_secs(5)));
+    assert_eq!(
+        (counters.flow(flow), counters.group(group).all),
+        (seen, one)
+    );
+    // What takes its place keeps them, unless it says otherwise.
+    apply(
+        &mut pipeline,
+        &mut counters,
+        add("in_port=1,cookie=7 actions=drop"),
+    );
+    assert_eq!(counters.flow(flow), seen);
+    apply(
+        &mut pipeline,
+        &mut counters,
+        add("in_port=1,reset_counts actions=group:1"),
+    );
+    assert_eq!(
+        (counters.flow(flow), counters.group(group).all),
+        ((Count::default(), None), one)
+    );
+    process(&pipeline, &mut counters);
+    let delete = Message::Group(GroupMod::delete(GroupId::ALL));
+    apply(&mut pipeline, &mut counters, delete);
+    assert_eq!(
+        counters.flow(flow),
+        (Count::default(), None),
+        "it went with its group"
+    );
+    assert_eq!(counters.group(group).all, Count::default());
+    assert_eq!(pipeline.flows().len(), 0);
+}
+
+#[test]
+fn a_flow_that_no_engine_takes_is_the_one_that_is_named() {
+    let lines = [
+        "table=3 actions=drop",
+        "table=3,ipv6,ipv6_src=::1,ipv6_dst=::1 actions=drop",
+        "group_id=1,type=all",
+        "table=3,eth_src=01:00:00:00:00:00,eth_dst=01:00:00:00:00:00,tun_id=1,metadata=1,reg0=1,reg1=1,reg2=1,\
+         reg3=1,reg4=1,reg5=1,reg6=1,reg7=1,reg8=1,reg9=1,reg10=1,reg11=1,reg12=1,reg13=1,reg14=1,\
+         reg15=1 actions=drop",
+        "table=4 actions=drop",
+        "table=3,icmp6,icmpv6_type=135,nd_target=::1 actions=drop",
+        "table=5 actions=drop",
+    ];
+    let mut pipeline = Pipeline::new(settings("forest"));
+    let problems = load(&lines.join("\n"), &mut pipeline, Duration::ZERO).unwrap_err();
+    assert_eq!(problems[0].line, 6, "{}", problems[0]);
+    assert!(
+        problems[0].found.contains("FMFC_TABLE_FULL"),
+        "{}",
+        problems[0]
+    );
+    assert_eq!(
+        (pipeline.flows().len(), pipeline.groups().iter().len()),
+        (0, 0)
+    );
+    // Without it the others fit.
+    let others = [&lines[..5], &lines[6..]].concat().join("\n");
+    assert_eq!(
+        load(&others, &mut pipeline, Duration::ZERO).unwrap().len(),
+        6
+    );
+}
+
+#[test]
 fn a_group_that_is_deleted_takes_its_flow_entries_along() {
     let mut pipeline = Pipeline::new(settings("forest"));
     let add = |priority: u16, action: Action| {
@@ -615,9 +711,14 @@ fn a_group_that_is_deleted_takes_its_flow_entries_along() {
     assert_eq!((number, error.code()), (1, ErrorCode::BadOutGroup));
     assert_eq!(pipeline.flows().len(), 0, "the first message is taken back");
     let bundle = [elsewhere(), group(GroupCommand::Add), to_group()];
-    assert!(pipeline.apply(&bundle, Duration::ZERO).unwrap().is_empty());
-    let gone = pipeline.apply(&[group(GroupCommand::Delete)], Duration::ZERO);
-    let gone = gone.unwrap();
-    assert_eq!((gone.len(), gone[0].0.priority), (1, 9));
+    assert_eq!(pipeline.apply(&bundle, Duration::ZERO).unwrap().len(), 3);
+    let changes = pipeline.apply(&[group(GroupCommand::Delete)], Duration::ZERO);
+    let changes = changes.unwrap();
+    let [Change::Group(GroupChange::Removed(_)), Change::Flow(gone)] = &changes[..] else {
+        panic!("{changes:?}");
+    };
+    assert!(
+        matches!(gone, FlowChange::Removed(entry, RemovalReason::GroupDelete) if entry.priority == 9)
+    );
     assert_eq!(pipeline.flows().len(), 1);
 }
