@@ -18,6 +18,7 @@ use classyard_workload::formats::RuleFormat;
 
 mod engines;
 mod frames;
+mod pipelines;
 mod readers;
 
 /// A fuzz target.
@@ -88,6 +89,11 @@ pub const TARGETS: &[Target] = &[
         summary: "frames in the datapath: parsed as by captures, and changed bytes are read the same",
         run: frames,
     },
+    Target {
+        name: "pipelines",
+        summary: "pipelines as text: no panic, written and read the same, loaded whole or not at all",
+        run: pipelines,
+    },
 ];
 
 /// All registered engines against the oracle: bytes choose the schema, rules,
@@ -145,6 +151,11 @@ pub fn packets(data: &[u8]) {
 /// Parses and changes frames in the datapath.
 pub fn frames(data: &[u8]) {
     frames::frames(data);
+}
+
+/// Reads, writes, loads and runs pipelines.
+pub fn pipelines(data: &[u8]) {
+    pipelines::pipelines(data);
 }
 
 /// What a target's binary does when it is built without libFuzzer: replays the

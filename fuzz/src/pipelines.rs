@@ -1,0 +1,96 @@
+//! Pipelines as text: read, written, loaded, and run.
+
+use std::time::Duration;
+
+use classyard::{EngineSpec, Limits};
+use classyard_datapath::flow::TableId;
+use classyard_datapath::pipeline::{
+    Buffers, Counters, Message, PacketInReason, Pipeline, PortState, Sink,
+};
+use classyard_datapath::text;
+use classyard_datapath::{Packet, PortNo, TableSettings};
+
+/// Frames that a pipeline gets: TCP over IPv4, neighbour discovery over IPv6, ARP with a
+/// tag, and one that is cut short.
+const FRAMES: [&[u8]; 4] = [
+    b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0E\0\0(\0\0\0\0@\x06\0\0\x0a\0\0\x01\x0a\0\0\x02\x04\xd2\0P\0\0\0\0\0\0\0\0P\x02\0\0\0\0\0\0",
+    b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x86\xdd`\0\0\0\0\x18:\xff\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x01\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x02\x87\0\0\0\0\0\0\0\xfe\x80\0\0\0\0\0\0\0\0\0\0\0\0\0\x03",
+    b"\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x02\x81\0\0\x05\x08\x06\0\x01\x08\0\x06\x04\0\x01\x02\0\0\0\0\x02\x0a\0\0\x01\0\0\0\0\0\0\x0a\0\0\x02",
+    b"\x02\0\0\0\0\x01\x02\0\0\0\0\x02\x08\0E",
+];
+
+/// Counts what comes out.
+#[derive(Default)]
+struct Counted(usize);
+
+impl Sink for Counted {
+    fn send(&mut self, _: PortNo, _: Option<u32>, packet: &Packet) {
+        self.0 += packet.bytes().len();
+    }
+
+    fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), packet: &Packet) {
+        self.0 += packet.bytes().len();
+    }
+}
+
+/// Reads a text as a pipeline. Problems are in the text; messages are written and read
+/// the same; a pipeline that takes them processes packets, and one that refuses them is
+/// as it was.
+pub(crate) fn pipelines(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let lines: Vec<&str> = text.lines().collect();
+    let located = match text::read(&text) {
+        Ok(located) => located,
+        Err(problems) => {
+            assert!(!problems.is_empty(), "a reason");
+            for problem in problems {
+                let columns = lines[problem.line - 1].chars().count() + 1;
+                assert!((1..=columns).contains(&problem.column), "{problem}");
+                assert!(!problem.found.is_empty(), "{problem}");
+            }
+            return;
+        }
+    };
+    for one in &located {
+        let written = match &one.message {
+            Message::Flow(flow) => flow.to_string(),
+            Message::Group(group) => group.group.to_string(),
+        };
+        let again = text::read(&written);
+        let again = again.unwrap_or_else(|problems| panic!("{written}: {}", problems[0]));
+        assert_eq!(again[0].message, one.message, "{written}");
+    }
+    let mut pipeline = Pipeline::new(TableSettings {
+        engine: EngineSpec::parse("tuplemerge").expect("it is registered"),
+        limits: Limits::default(),
+        rebuild_below: 8,
+    });
+    for port in 1..4 {
+        pipeline.ports_mut().set(PortNo(port), PortState::default());
+    }
+    if text::load(&text, &mut pipeline, Duration::ZERO).is_err() {
+        assert_eq!(
+            (pipeline.flows().len(), pipeline.groups().iter().len()),
+            (0, 0)
+        );
+        return;
+    }
+    let mut packets = FRAMES.map(|frame| Packet::new(frame, 1));
+    let (mut counters, mut buffers) = (Counters::new(), Buffers::new());
+    pipeline.process(
+        &mut packets,
+        &mut counters,
+        &mut buffers,
+        &mut Counted::default(),
+    );
+    let first = counters.table(TableId(0));
+    assert!(first.matched <= first.lookups && first.lookups == 4);
+    for packet in &packets {
+        let again = Packet::new(packet.bytes(), 1);
+        assert_eq!(
+            packet.parsed(),
+            again.parsed(),
+            "the key is that of the bytes"
+        );
+    }
+}
