@@ -228,15 +228,7 @@ impl HeadersArgs {
             ..capture::ReadOptions::default()
         };
         let options = self.limit.capture(bytes, &self.record, default);
-        let capture = match &self.capture {
-            None => read_capture(embedded::CAPTURE_NAME, embedded::CAPTURE, &options)?,
-            Some(path) if is_dash(path) => {
-                read_capture_from(&source_name(path), io::stdin().lock(), &options)?
-            }
-            Some(path) => capture::read_capture_file(path, &options)?,
-        };
-        let (warnings, more) = (capture.warnings(), capture.more_warnings());
-        HeadersArgs::warn(capture.source(), warnings, more, reporter);
+        let capture = whole_capture(self.capture.as_deref(), &options, reporter)?;
         let origin = capture.classify_input(policy.schemas());
         let mut origin = origin.map_err(|error| Failure::usage(error.to_string()))?;
         let trace = std::mem::replace(&mut origin.trace, PolicyTrace::new(policy.schemas()));
@@ -247,6 +239,25 @@ impl HeadersArgs {
             skipped: 0,
         })
     }
+}
+
+/// Reads a capture as a whole: a file, standard input for `-`, the embedded example for
+/// none. Says what is wrong with one that could be read all the same.
+pub(crate) fn whole_capture(
+    path: Option<&Path>,
+    options: &capture::ReadOptions,
+    reporter: Reporter,
+) -> Result<Capture, Failure> {
+    let capture = match path {
+        None => read_capture(embedded::CAPTURE_NAME, embedded::CAPTURE, options)?,
+        Some(path) if is_dash(path) => {
+            read_capture_from(&source_name(path), io::stdin().lock(), options)?
+        }
+        Some(path) => capture::read_capture_file(path, options)?,
+    };
+    let (warnings, more) = (capture.warnings(), capture.more_warnings());
+    HeadersArgs::warn(capture.source(), warnings, more, reporter);
+    Ok(capture)
 }
 
 /// The schema or schemas that headers for a policy have.

@@ -1,7 +1,6 @@
 //! `classyard replay`: a capture through a pipeline of flow tables.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use classyard::{EngineSpec, Limits};
 use classyard_datapath::pipeline::{Buffers, Counters, Pipeline, PortState};
 use classyard_datapath::text;
 use classyard_datapath::{Action, Field, Flaw, Packet, PacketKey, PortNo, TableSettings};
-use classyard_workload::capture::{self, Capture, read_capture, read_capture_from};
+use classyard_workload::capture::{self, Capture};
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use classyard_workload::packet::LinkType;
 
@@ -17,9 +16,9 @@ use crate::bench::timed;
 use crate::embedded;
 use crate::failure::Failure;
 use crate::input::files::only_one_from_stdin;
-use crate::input::headers::HeadersArgs;
+use crate::input::headers::whole_capture;
 use crate::input::limits::{ByteLimit, RecordLimit};
-use crate::input::{is_dash, read_text, source_name};
+use crate::input::{read_text, source_name};
 use crate::output::OutputArgs;
 use crate::output::style::counted;
 use crate::reporter::Reporter;
@@ -280,16 +279,7 @@ fn load_capture(args: &Args, reporter: Reporter) -> Result<Capture, Failure> {
         max_record: args.record.limit_record.unwrap_or(default.max_record),
         ..default
     };
-    let capture = match args.capture.as_deref() {
-        None => read_capture(embedded::CAPTURE_NAME, embedded::CAPTURE, &options)?,
-        Some(path) if is_dash(path) => {
-            read_capture_from(&source_name(path), io::stdin().lock(), &options)?
-        }
-        Some(path) => capture::read_capture_file(path, &options)?,
-    };
-    let (warnings, more) = (capture.warnings(), capture.more_warnings());
-    HeadersArgs::warn(capture.source(), warnings, more, reporter);
-    Ok(capture)
+    whole_capture(args.capture.as_deref(), &options, reporter)
 }
 
 /// Adds the ports that packets come in by, and all that the pipeline names.

@@ -193,7 +193,8 @@ impl Buffer {
         best
     }
 
-    /// The rules that a lookup must know not to match, and that which does.
+    /// The rules that the outcome of a lookup depends on, best first: the winner, if the
+    /// buffer has it, and all rules before it.
     pub(super) fn compared(&self, key: &[u64], best: Winner) -> Vec<RuleId> {
         let mut better = self.better_than(best);
         let found = better.find(|(_, rule)| rule.matches(key));
