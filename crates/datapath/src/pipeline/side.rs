@@ -10,7 +10,7 @@ use super::ports::Ports;
 use crate::action::{GroupId, PortNo};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow::{FlowEntry, Instructions, TableId};
-use crate::flow_table::{FlowTable, TableSettings};
+use crate::flow_table::{FlowTable, TableError, TableSettings};
 use crate::group::{Bucket, Group};
 
 /// What an entry does.
@@ -40,6 +40,10 @@ impl Side {
             groups: BTreeMap::new(),
             ports: Ports::default(),
         }
+    }
+
+    pub(super) fn merge(&mut self) -> Result<(), TableError> {
+        self.tables.values_mut().try_for_each(FlowTable::merge)
     }
 
     pub(super) fn table(&self, table: TableId) -> Option<&FlowTable> {

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     if !args.engine.is_dynamic() {
         return Err(classyard::engine::takes_no_updates(&args.engine.to_string()).into());
     }
-    let (pipeline, lines) = load_pipeline(args)?;
+    let (pipeline, lines) = load_pipeline(args, reporter)?;
     let capture = load_capture(args, reporter)?;
     let frames = Frames::of(&capture, args.in_port);
     if frames.left_out > 0 {
@@ -229,7 +229,7 @@ fn rate(pipeline: &Pipeline, frames: &Frames<'_>) -> Option<Rate> {
 /// Where each flow and group of a pipeline was read, by its text.
 type Lines = Vec<text::Located>;
 
-fn load_pipeline(args: &Args) -> Result<(Pipeline, Lines), Failure> {
+fn load_pipeline(args: &Args, reporter: Reporter) -> Result<(Pipeline, Lines), Failure> {
     let (name, content) = match &args.pipeline {
         Some(path) => (source_name(path), read_text(path, args.bytes.text())?),
         None => (
@@ -243,7 +243,13 @@ fn load_pipeline(args: &Args) -> Result<(Pipeline, Lines), Failure> {
         rebuild_below: REBUILD_BELOW,
     });
     match text::load(&content, &mut pipeline, Duration::ZERO) {
-        Ok(lines) => Ok((pipeline, lines)),
+        Ok(lines) => {
+            // Two engines answer as well as one, only not as fast.
+            if let Err(error) = pipeline.merge() {
+                reporter.note(&format!("some tables have two engines: {error}"));
+            }
+            Ok((pipeline, lines))
+        }
         Err(problems) => Err(bad_lines(&name, &content, problems).into()),
     }
 }
