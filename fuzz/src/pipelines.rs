@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use classyard::{EngineSpec, Limits};
+use classyard::EngineSpec;
 use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{
-    Buffers, Counters, Message, PacketInReason, Pipeline, PortState, Sink,
-};
+use classyard_datapath::pipeline::{Message, PacketInReason, Pipeline, PortState, Sink};
 use classyard_datapath::text;
 use classyard_datapath::{Packet, PortNo, TableSettings};
 
@@ -52,38 +50,30 @@ pub(crate) fn pipelines(data: &[u8]) {
         }
     };
     for one in &located {
-        let written = match &one.message {
-            Message::Flow(flow) => flow.to_string(),
-            Message::Group(group) => group.group.to_string(),
-        };
+        let written = one.message.to_string();
         let again = text::read(&written);
         let again = again.unwrap_or_else(|problems| panic!("{written}: {}", problems[0]));
         assert_eq!(again[0].message, one.message, "{written}");
     }
     let mut pipeline = Pipeline::new(TableSettings {
         engine: EngineSpec::parse("tuplemerge").expect("it is registered"),
-        limits: Limits::default(),
         rebuild_below: 8,
     });
-    for port in 1..4 {
-        pipeline.ports_mut().set(PortNo(port), PortState::default());
-    }
+    let ports = [1, 2, 3].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
+    let added = pipeline.apply(&ports, Duration::ZERO);
+    added.expect("numbers of ports");
     if text::load(&text, &mut pipeline, Duration::ZERO).is_err() {
         assert_eq!(
             (pipeline.flows().len(), pipeline.groups().iter().len()),
-            (0, 0)
+            (0, 0),
+            "nothing is half made"
         );
         return;
     }
     let mut packets = FRAMES.map(|frame| Packet::new(frame, 1));
-    let (mut counters, mut buffers) = (Counters::new(), Buffers::new());
-    pipeline.process(
-        &mut packets,
-        &mut counters,
-        &mut buffers,
-        &mut Counted::default(),
-    );
-    let first = counters.table(TableId(0));
+    let mut worker = pipeline.worker();
+    worker.process(&mut packets, Duration::ZERO, &mut Counted::default());
+    let first = pipeline.table_count(TableId(0));
     assert!(first.matched <= first.lookups && first.lookups == 4);
     for packet in &packets {
         let again = Packet::new(packet.bytes(), 1);

@@ -169,6 +169,15 @@ impl Action {
         }
     }
 
+    /// Whether the action changes packets.
+    #[must_use]
+    pub fn changes_packets(&self) -> bool {
+        !matches!(
+            self,
+            Action::Output { .. } | Action::Group(_) | Action::SetQueue(_)
+        )
+    }
+
     /// Changes a packet, if the action is one of those that do; the others leave it
     /// as it is.
     ///
@@ -414,6 +423,12 @@ impl ActionSet {
     /// Removes all actions. The set keeps its memory.
     pub fn clear(&mut self) {
         self.actions.clear();
+    }
+
+    /// Whether there is no action.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty()
     }
 
     /// All actions in the order of their kinds.

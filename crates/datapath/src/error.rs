@@ -48,6 +48,12 @@ codes! {
     FlowModBadTable "FMFC_BAD_TABLE_ID" (5, 2),
     /// An entry that overlaps one of the same priority.
     FlowModOverlap "FMFC_OVERLAP" (5, 3),
+    /// A table to configure that there is not.
+    TableModBadTable "TMFC_BAD_TABLE" (8, 0),
+    /// A configuration that a table cannot have.
+    TableModBadConfig "TMFC_BAD_CONFIG" (8, 1),
+    /// A number that is not that of a port.
+    BadPort "PMFC_BAD_PORT" (7, 0),
     /// A port that packets cannot be sent to.
     BadOutPort "BAC_BAD_OUT_PORT" (2, 4),
     /// A group that there is not.
@@ -72,6 +78,16 @@ codes! {
     ChainedGroup "GMFC_CHAINED_GROUP" (6, 9),
     /// A bucket that watches nothing, or what there is not.
     BadWatch "GMFC_BAD_WATCH" (6, 13),
+    /// A meter to add that is there.
+    MeterExists "MMFC_METER_EXISTS" (12, 1),
+    /// A meter with a number that meters do not have, or one that there is not.
+    InvalidMeter "MMFC_INVALID_METER" (12, 2),
+    /// A meter to modify that there is not.
+    UnknownMeter "MMFC_UNKNOWN_METER" (12, 3),
+    /// A band with a rate that it cannot have.
+    BadRate "MMFC_BAD_RATE" (12, 6),
+    /// A band with another value that it cannot have.
+    BadBandValue "MMFC_BAD_BAND_VALUE" (12, 9),
     /// A value has bits outside of its mask.
     BadMatchWildcards "BMC_BAD_WILDCARDS" (4, 5),
     /// A field that this switch does not know.

@@ -6,8 +6,9 @@
 //! each. Should an entry come with a field that a family's projection lacks, the
 //! projection has to become wider, and every rule of the engine with it. Up to
 //! [`TableSettings::rebuild_below`] rules that is done at once. Beyond, the entry goes
-//! to a second engine with a wider projection, and a lookup asks both, until
-//! [`FlowTable::merge`] makes one of them.
+//! to another engine with a wider projection, and a lookup asks both. Then either
+//! [`FlowTable::maintain`] moves the rules over, some at a time, until the narrow engine
+//! is empty, or [`FlowTable::merge`] makes one engine of them at once.
 //!
 //! ```text
 //! entries:  { id → priority, match }
@@ -23,8 +24,8 @@
 //! # Cost
 //! Adding and removing: an update of one or two engines in each family, and below
 //! the limit a build over its rules where a field is new. Lookups: for each family
-//! whose packets are in the batch a projection and a lookup, two while there is a
-//! second engine.
+//! whose packets are in the batch a projection and a lookup, one more for each engine
+//! while there are several.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -43,8 +44,6 @@ use crate::projection::{FieldSet, Projection, TooWide};
 pub struct TableSettings {
     /// The engine of each family; one that takes updates.
     pub engine: EngineSpec,
-    /// What an engine may hold and building it may take.
-    pub limits: Limits,
     /// With fewer rules, a projection is made wider at once.
     pub rebuild_below: usize,
 }
@@ -103,14 +102,18 @@ struct Part {
     rules: usize,
 }
 
-/// What matches packets of a family: at most two parts.
+/// What matches packets of a family.
 #[derive(Default)]
 struct FamilyRules {
+    /// Each has the fields of the one before, and more.
     parts: Vec<Part>,
+    /// Rules of the first part that are to be moved to the last one. Those that are
+    /// gone meanwhile may be among them, and none that came since is.
+    moving: Vec<RuleId>,
 }
 
 /// The most parts of a family.
-const PARTS: usize = 2;
+const PARTS: usize = 4;
 
 /// The flow entries of a table.
 pub struct FlowTable {
@@ -228,9 +231,24 @@ impl FlowTable {
                 let members = self.entries.iter();
                 let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
                 rules.parts = vec![Part::build(members, family, &self.settings)?];
+                rules.moving.clear();
             }
         }
         Ok(())
+    }
+
+    /// Where a family has several engines, moves up to so many entries from the
+    /// narrowest to the widest one; returns how many it has moved. An engine without
+    /// entries goes. Answers stay the same.
+    pub fn maintain(&mut self, steps: usize) -> usize {
+        let mut left = steps;
+        for family in Family::ALL {
+            let rules = &mut self.families[family as usize];
+            while left > 0 && rules.parts.len() > 1 {
+                left -= rules.move_some(left, family, &self.entries);
+            }
+        }
+        steps - left
     }
 
     /// Bytes held by engines.
@@ -290,7 +308,8 @@ impl FamilyRules {
         entries: &Entries,
         settings: &TableSettings,
     ) -> Result<(), TableError> {
-        let mut parts = self.parts.iter_mut();
+        // The widest, so that the others become empty.
+        let mut parts = self.parts.iter_mut().rev();
         if let Some(part) = parts.find(|part| part.projection.covers(&entry.flow)) {
             return part.insert(id, entry);
         }
@@ -302,26 +321,77 @@ impl FamilyRules {
             self.parts = vec![Part::build(members.chain(new), family, settings)?];
             return Ok(());
         }
-        if self.parts.len() < PARTS {
-            // With the first part's fields as well: what comes next may mix them.
-            let fields = self.parts[0].projection.fields();
-            self.parts.push(Part::over(fields, new, family, settings)?);
-            return Ok(());
+        let last = self.parts.last().expect("there is one");
+        let fields = last.projection.fields();
+        let built = if self.parts.len() < PARTS && last.rules >= settings.rebuild_below {
+            // With the fields of the part before as well: rules will come from there.
+            Part::over(fields, new.clone(), family, settings).map(|part| (part, false))
+        } else {
+            // The last part becomes wider still.
+            let members = entries.iter().filter(|(id, _)| last.has(**id));
+            let members = members.chain(new.clone());
+            Part::over(fields, members, family, settings).map(|part| (part, true))
+        };
+        match built {
+            Ok((part, replaces)) => {
+                if replaces {
+                    self.parts.pop();
+                }
+                self.parts.push(part);
+                Ok(())
+            }
+            // Fields that no entry has any more may be in the way.
+            Err(TableError::Wide(_)) => {
+                let members = entries.iter();
+                let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
+                self.parts = vec![Part::build(members.chain(new), family, settings)?];
+                self.moving.clear();
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
-        // The second part becomes wider still.
-        let second = &self.parts[PARTS - 1];
-        let fields = second.projection.fields();
-        let members = entries.iter().filter(|(id, _)| second.has(**id));
-        let wider = Part::over(fields, members.chain(new), family, settings)?;
-        self.parts[PARTS - 1] = wider;
-        Ok(())
+    }
+
+    /// Moves some rules from the first part to the last one; says how many steps that
+    /// took, at least one.
+    fn move_some(&mut self, steps: usize, family: Family, entries: &Entries) -> usize {
+        let [first, .., last] = &mut self.parts[..] else {
+            return 1;
+        };
+        if self.moving.is_empty() {
+            let members = entries
+                .iter()
+                .filter(|(_, entry)| is_in(&entry.flow, family));
+            let members = members.filter(|(id, _)| first.has(**id));
+            self.moving.extend(members.map(|(id, _)| *id));
+        }
+        let from = self.moving.len().saturating_sub(steps);
+        let mut moved = 0;
+        for id in self.moving.drain(from..) {
+            moved += 1;
+            if first.has(id) {
+                last.insert(id, &entries[&id])
+                    .expect("the last part is wide enough");
+                first.remove(id);
+            }
+        }
+        self.drop_empty();
+        moved.max(1)
+    }
+
+    fn drop_empty(&mut self) {
+        let first = self.parts.first().map(|part| part.rules);
+        if first == Some(0) {
+            self.moving.clear();
+        }
+        self.parts.retain(|part| part.rules > 0);
     }
 
     fn remove(&mut self, id: RuleId) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.has(id)) {
             part.remove(id);
         }
-        self.parts.retain(|part| part.rules > 0);
+        self.drop_empty();
     }
 }
 
@@ -353,9 +423,8 @@ impl Part {
             let rule = rule.expect("the match was checked");
             rules.push(rule.view()).expect("ids are distinct");
         }
-        let engine = settings
-            .engine
-            .build(&rules, &settings.limits, &mut NoProgress)?;
+        let limits = Limits::default();
+        let engine = settings.engine.build(&rules, &limits, &mut NoProgress)?;
         Ok(Part {
             projection,
             engine,

@@ -10,6 +10,7 @@
 //! | `flow_match` | what a flow entry matches, checked as OpenFlow does |
 //! | [`flow`] | flow entries, and the messages that change them |
 //! | [`group`] | groups of actions, and the messages that change them |
+//! | [`meter`] | meters, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
 //! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
 //! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
@@ -29,6 +30,7 @@ mod flow_match;
 mod flow_table;
 pub mod group;
 mod key;
+pub mod meter;
 pub mod packet;
 pub mod pipeline;
 pub mod projection;
@@ -40,5 +42,6 @@ pub use field::{Field, FieldInfo, Prerequisite};
 pub use flow_match::{Family, FieldValue, FlowMatch};
 pub use flow_table::{FlowTable, TableBuffers, TableError, TableSettings};
 pub use key::{KEY_WORDS, PacketKey, Presence};
+pub use meter::MeterId;
 pub use packet::{Flaw, Flaws, Frame, InvalidTtl, Layers, Packet, Parsed};
 pub use projection::{FieldSet, Projection, TooWide};

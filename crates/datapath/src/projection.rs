@@ -66,6 +66,34 @@ impl FieldSet {
         self.0 & other.0 == other.0
     }
 
+    /// The number of bits that a set may have.
+    pub(crate) const BITS: usize = 64;
+
+    /// The set of those bits of which something holds.
+    pub(crate) fn from_bits(is_in: impl Fn(usize) -> bool) -> FieldSet {
+        let bits = (0..FieldSet::BITS).filter(|&bit| is_in(bit));
+        FieldSet(bits.fold(0, |set, bit| set | 1 << bit))
+    }
+
+    /// The bits of the set.
+    pub(crate) fn bits(self) -> impl Iterator<Item = usize> {
+        (0..FieldSet::BITS).filter(move |bit| self.0 >> bit & 1 == 1)
+    }
+
+    /// Whether keys have room for all fields.
+    pub(crate) fn check_width(self) -> Result<(), TooWide> {
+        let widths = self.fields().map(|field| field.info().width);
+        let presence = match self.has_presence() {
+            true => Presence::WIDTH,
+            false => 0,
+        };
+        let bits = widths.sum::<u32>() + presence;
+        match bits > classyard::schema::MAX_BITS {
+            true => Err(TooWide { bits }),
+            false => Ok(()),
+        }
+    }
+
     fn has_presence(self) -> bool {
         self.0 >> PRESENCE & 1 == 1
     }

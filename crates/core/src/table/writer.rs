@@ -47,6 +47,8 @@ pub struct Writer<R: Replica = EngineReplica> {
     accepted: Version,
     /// The live side's version.
     visible: Version,
+    /// The version that was visible before; no reader is in an older one.
+    before: Version,
     /// How often the sides may swap.
     interval: PublishInterval,
     /// Set while a replica changes; still set afterwards, it panicked.
@@ -62,6 +64,7 @@ impl<R: Replica> Writer<R> {
             state,
             accepted: Version::default(),
             visible: Version::default(),
+            before: Version::default(),
             interval: PublishInterval::default(),
             poisoned: false,
         }
@@ -412,6 +415,7 @@ impl<R: Replica> Writer<R> {
         self.old.clear(MAX_PENDING);
         std::mem::swap(&mut self.old, &mut self.new);
         self.old.rewind();
+        self.before = self.visible;
         self.visible = self.accepted;
         self.interval.begin();
     }
@@ -443,6 +447,17 @@ impl<R: Replica> Writer<R> {
     #[must_use]
     pub fn visible(&self) -> Version {
         self.visible
+    }
+
+    /// A version of which no reader is in an older one, nor will be: what was removed
+    /// by its transactions is no longer in use anywhere. Waits for no reader;
+    /// [`synchronize`](Self::synchronize) does, until this is the newest version.
+    pub fn oldest_in_use(&mut self) -> Version {
+        match self.sides.standby_is_free() {
+            true => self.visible,
+            // Readers that came before the last swap, which found none older.
+            false => self.before,
+        }
     }
 
     /// Changes that are accepted and not visible yet; at most [`MAX_PENDING`]

@@ -76,3 +76,11 @@ pub struct FlowEntry {
     /// When it was added.
     pub added: Duration,
 }
+
+impl FlowEntry {
+    /// Whether it is a table-miss entry: of priority 0, for every packet.
+    #[must_use]
+    pub fn is_table_miss(&self) -> bool {
+        self.priority == 0 && self.flow.values().is_empty()
+    }
+}

@@ -6,10 +6,7 @@ use super::entry::TableId;
 use crate::action::{self, Action, ActionSet, GroupId, PortNo};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
-
-/// A meter, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct MeterId(pub u32);
+use crate::meter::MeterId;
 
 /// Instructions, at most one of each type, in the order in which they are carried
 /// out. An entry without any drops packets, after the actions of their action sets.
@@ -81,7 +78,7 @@ impl fmt::Display for Instructions {
     /// As `ovs-ofctl` writes them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut parts: Vec<String> = Vec::new();
-        if let Some(MeterId(meter)) = self.meter {
+        if let Some(meter) = self.meter {
             parts.push(format!("meter:{meter}"));
         }
         parts.extend(self.apply.iter().map(ToString::to_string));

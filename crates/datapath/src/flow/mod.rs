@@ -5,14 +5,19 @@
 //! | `instructions` | what an entry does with the packets that it wins |
 //! | `entry` | an entry: match, priority, cookie, timeouts, flags |
 //! | `modify` | the messages that add, modify and delete entries |
+//! | `table_config` | how a table is configured |
+//! | `widths` | the fields that a table's entries look at |
 //! | `store` | all entries of all tables, changed by these messages |
 
 mod entry;
 mod instructions;
 mod modify;
 mod store;
+mod table_config;
+mod widths;
 
 pub use entry::{FlowEntry, FlowFlags, TableId};
-pub use instructions::{Instructions, MeterId};
+pub use instructions::Instructions;
 pub use modify::{Command, FlowMod};
 pub use store::{FlowChange, FlowStore, RemovalReason};
+pub use table_config::{TableConfig, TableMod};

@@ -12,11 +12,13 @@ use classyard::RuleId;
 use super::entry::{FlowEntry, TableId};
 use super::instructions::Instructions;
 use super::modify::{Command, FlowMod};
+use super::table_config::{TableConfig, TableMod};
+use super::widths::Widths;
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
 
 /// Why an entry is gone (`ofp_flow_removed_reason`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RemovalReason {
     /// No packet came for the time of its idle timeout.
     IdleTimeout,
@@ -67,8 +69,12 @@ pub struct FlowStore {
     entries: HashMap<RuleId, FlowEntry>,
     by_match: HashMap<Same, RuleId>,
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
+    configs: BTreeMap<TableId, TableConfig>,
+    widths: Widths,
     /// Numbers below `next` that no entry has.
     free: BTreeSet<u32>,
+    /// Numbers of entries that are gone and that something may still refer to.
+    retired: HashSet<u32>,
     next: u32,
     /// Each of the instructions once, however many entries have the same: packets of
     /// many entries then need few lines of memory.
@@ -112,6 +118,42 @@ impl FlowStore {
         ids.map(|id| &self.entries[id])
     }
 
+    /// How a table is configured.
+    #[must_use]
+    pub fn config(&self, table: TableId) -> TableConfig {
+        self.configs.get(&table).copied().unwrap_or_default()
+    }
+
+    /// Configures a table; returns how it was configured.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`]; nothing is changed then.
+    pub fn configure(&mut self, message: &TableMod) -> Result<TableConfig, OpenFlowError> {
+        let TableMod { table, config } = *message;
+        if !table.is_table() {
+            let message = format!("there is no table {table} to configure");
+            return Err(OpenFlowError::new(ErrorCode::TableModBadTable, message));
+        }
+        if config.max_entries > TableConfig::MOST {
+            let message = format!(
+                "table {table}: {} entries; at most {} are possible",
+                config.max_entries,
+                TableConfig::MOST
+            );
+            return Err(OpenFlowError::new(ErrorCode::TableModBadConfig, message));
+        }
+        let old = self.configs.insert(table, config);
+        Ok(old.unwrap_or_default())
+    }
+
+    /// Frees the number of an entry that is gone. A number is not given to a new entry
+    /// before: whoever counts packets by numbers may still count for the old one.
+    pub fn release(&mut self, id: RuleId) {
+        if self.retired.remove(&id.get()) {
+            self.free.insert(id.get());
+        }
+    }
+
     /// Carries a message out; what was changed, in the order in which it was.
     ///
     /// # Errors
@@ -123,7 +165,7 @@ impl FlowStore {
     ) -> Result<Vec<FlowChange>, OpenFlowError> {
         self.check_table(message)?;
         match message.command {
-            Command::Add => self.add(message, now).map(|change| vec![change]),
+            Command::Add => self.add(message, now),
             Command::Modify { .. } => self.modify(message),
             Command::Delete { .. } => Ok(self.delete(message)),
         }
@@ -139,6 +181,7 @@ impl FlowStore {
             match change {
                 FlowChange::Added(entry) => {
                     self.take_out(entry.id);
+                    self.release(entry.id);
                 }
                 FlowChange::Changed { old, .. } => {
                     self.entries.insert(old.id, old);
@@ -167,16 +210,25 @@ impl FlowStore {
         Err(OpenFlowError::new(ErrorCode::FlowModBadTable, message))
     }
 
-    fn add(&mut self, message: &FlowMod, now: Duration) -> Result<FlowChange, OpenFlowError> {
+    fn add(&mut self, message: &FlowMod, now: Duration) -> Result<Vec<FlowChange>, OpenFlowError> {
         message.instructions.check(message.table, &message.flow)?;
         let key = (message.table, message.priority, Arc::clone(&message.flow));
         let known = self.by_match.get(&key).copied();
         if message.flags.check_overlap {
             self.check_overlap(message)?;
         }
+        let mut changes = Vec::new();
         let id = match known {
             Some(id) => id,
-            None => self.smallest_free()?,
+            None => {
+                let id = self.smallest_free()?;
+                if let Err(error) = self.widths.check(message.table, &message.flow) {
+                    let message = format!("table {}, {}: {error}", message.table, message.flow);
+                    return Err(OpenFlowError::new(ErrorCode::FlowModTableFull, message));
+                }
+                changes.extend(self.make_room(message)?);
+                id
+            }
         };
         let new = FlowEntry {
             id,
@@ -193,14 +245,45 @@ impl FlowStore {
         };
         if known.is_none() {
             self.put_in(new.clone());
-            return Ok(FlowChange::Added(new));
+            changes.push(FlowChange::Added(new));
+            return Ok(changes);
         }
         let old = self.entries.insert(id, new.clone()).expect("a known entry");
-        Ok(FlowChange::Changed {
+        changes.push(FlowChange::Changed {
             old,
             new,
             reset_counts: message.flags.reset_counts,
-        })
+        });
+        Ok(changes)
+    }
+
+    /// Sees to it that a table has room for an entry more.
+    fn make_room(&mut self, message: &FlowMod) -> Result<Option<FlowChange>, OpenFlowError> {
+        let config = self.config(message.table);
+        let held = self.tables.get(&message.table).map_or(0, BTreeSet::len);
+        if held < config.max_entries as usize {
+            return Ok(None);
+        }
+        let first_to_go = |entry: &&FlowEntry| (entry.importance, entry.added, entry.id);
+        let least = match config.eviction {
+            true => self.table(message.table).min_by_key(first_to_go),
+            false => None,
+        };
+        match least.filter(|entry| entry.importance <= message.importance) {
+            Some(entry) => Ok(self.remove(entry.id, RemovalReason::Eviction)),
+            None => {
+                let message = format!(
+                    "table {} is full: it has {held} entries and may have {}{}",
+                    message.table,
+                    config.max_entries,
+                    match config.eviction {
+                        true => ", all of more importance",
+                        false => "",
+                    }
+                );
+                Err(OpenFlowError::new(ErrorCode::FlowModTableFull, message))
+            }
+        }
     }
 
     /// Refuses an entry beside one of the same priority that some packet matches as
@@ -305,11 +388,12 @@ impl FlowStore {
 
     fn put_in(&mut self, entry: FlowEntry) {
         let (id, number) = (entry.id, entry.id.get());
-        if !self.free.remove(&number) {
+        if !self.free.remove(&number) && !self.retired.remove(&number) {
             self.free.extend(self.next..number);
             self.next = self.next.max(number + 1);
         }
         self.by_match.insert(same(&entry), id);
+        self.widths.add(entry.table, &entry.flow);
         self.tables.entry(entry.table).or_default().insert(id);
         let before = self.entries.insert(id, entry);
         assert!(before.is_none(), "a number is of one entry");
@@ -318,13 +402,14 @@ impl FlowStore {
     fn take_out(&mut self, id: RuleId) -> Option<FlowEntry> {
         let entry = self.entries.remove(&id)?;
         self.by_match.remove(&same(&entry));
+        self.widths.remove(entry.table, &entry.flow);
         if let Some(ids) = self.tables.get_mut(&entry.table) {
             ids.remove(&id);
             if ids.is_empty() {
                 self.tables.remove(&entry.table);
             }
         }
-        self.free.insert(id.get());
+        self.retired.insert(id.get());
         Some(entry)
     }
 }

@@ -52,6 +52,13 @@ impl Packet {
         self.parse();
     }
 
+    /// Becomes the same as another packet.
+    pub fn copy_from(&mut self, other: &Packet) {
+        self.frame.fill(other.bytes());
+        self.key = other.key.clone();
+        self.parsed = other.parsed;
+    }
+
     /// Sets what is known of the frame anew, except for ports, metadata, tunnel and
     /// registers.
     fn parse(&mut self) {

@@ -37,21 +37,17 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Adds a port, or changes what is known of it.
-    ///
-    /// # Panics
-    /// When the number is not that of a port.
-    pub fn set(&mut self, port: PortNo, state: PortState) {
-        assert!(
-            port.is_physical() || port == PortNo::LOCAL,
-            "{port} is no port"
-        );
-        self.ports.insert(port, state);
+    /// Notes what is known of a port, or that it is gone; returns what was known.
+    pub(super) fn set(&mut self, port: PortNo, state: Option<PortState>) -> Option<PortState> {
+        match state {
+            Some(state) => self.ports.insert(port, state),
+            None => self.ports.remove(&port),
+        }
     }
 
-    /// Removes a port.
-    pub fn remove(&mut self, port: PortNo) {
-        self.ports.remove(&port);
+    /// All ports, by their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (PortNo, PortState)> {
+        self.ports.iter().map(|(&port, &state)| (port, state))
     }
 
     /// What is known of a port.

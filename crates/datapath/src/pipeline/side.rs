@@ -1,17 +1,25 @@
-//! What packets are processed by: tables, instructions, groups, ports.
+//! What packets are processed by: tables, instructions, groups, meters, ports.
+//!
+//! A pipeline has it twice, for its live table: one side for the packets, one that is
+//! being changed.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::ops::Range;
 use std::sync::Arc;
 
+use classyard::table::{Accepted, Replica};
 use classyard::{Priority, RuleId};
 
-use super::Change;
+use super::limiter::Limiter;
+use super::message::{Change, GroupSlots, MeterSlots, new_group, new_meter};
 use super::ports::Ports;
-use crate::action::{GroupId, PortNo};
-use crate::error::{ErrorCode, OpenFlowError};
+use super::tally::Place;
+use crate::action::{Action, ActionSet, GroupId, PortNo};
 use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_table::{FlowTable, TableError, TableSettings};
-use crate::group::{Bucket, Group};
+use crate::group::{Bucket, Group, GroupChange, GroupType};
+use crate::meter::{MeterChange, MeterId};
 
 /// What an entry does.
 pub(super) struct SideFlow {
@@ -21,13 +29,32 @@ pub(super) struct SideFlow {
     pub(super) is_miss: bool,
 }
 
+/// A group, ready to process packets.
+pub(super) struct SideGroup {
+    pub(super) kind: GroupType,
+    pub(super) place: Place,
+    pub(super) buckets: Vec<SideBucket>,
+}
+
+/// A bucket, ready to process packets.
+pub(super) struct SideBucket {
+    pub(super) bucket: Bucket,
+    /// Its actions as they are carried out.
+    pub(super) actions: Vec<Action>,
+    /// Whether some action changes packets, so that a copy is needed.
+    pub(super) changes: bool,
+    pub(super) place: Place,
+}
+
 /// All that packets are processed by.
 pub(super) struct Side {
     settings: TableSettings,
-    tables: BTreeMap<TableId, FlowTable>,
+    /// By their numbers, up to the last one that has an entry.
+    tables: Vec<Option<FlowTable>>,
     /// By the entries' numbers.
     flows: Vec<Option<SideFlow>>,
-    groups: BTreeMap<GroupId, Group>,
+    groups: BTreeMap<GroupId, SideGroup>,
+    meters: BTreeMap<MeterId, Arc<Limiter>>,
     pub(super) ports: Ports,
 }
 
@@ -35,28 +62,37 @@ impl Side {
     pub(super) fn new(settings: TableSettings) -> Side {
         Side {
             settings,
-            tables: BTreeMap::new(),
+            tables: Vec::new(),
             flows: Vec::new(),
             groups: BTreeMap::new(),
+            meters: BTreeMap::new(),
             ports: Ports::default(),
         }
     }
 
+    /// Makes one engine of several, in all tables.
     pub(super) fn merge(&mut self) -> Result<(), TableError> {
-        self.tables.values_mut().try_for_each(FlowTable::merge)
+        let mut tables = self.tables.iter_mut().flatten();
+        tables.try_for_each(FlowTable::merge)
     }
 
+    #[inline]
     pub(super) fn table(&self, table: TableId) -> Option<&FlowTable> {
-        self.tables.get(&table)
+        self.tables.get(usize::from(table.0))?.as_ref()
     }
 
+    #[inline]
     pub(super) fn flow(&self, id: RuleId) -> &SideFlow {
         let flow = self.flows.get(id.index()).and_then(Option::as_ref);
         flow.expect("an entry of the tables")
     }
 
-    pub(super) fn group(&self, id: GroupId) -> Option<&Group> {
+    pub(super) fn group(&self, id: GroupId) -> Option<&SideGroup> {
         self.groups.get(&id)
+    }
+
+    pub(super) fn meter(&self, id: MeterId) -> Option<&Limiter> {
+        self.meters.get(&id).map(|meter| &**meter)
     }
 
     /// Whether packets may go to a bucket: what it watches is live, or it watches
@@ -77,72 +113,81 @@ impl Side {
     /// Groups do not watch each other in circles.
     fn is_live_group(&self, id: GroupId) -> bool {
         let group = self.groups.get(&id);
-        group.is_some_and(|group| group.buckets.iter().any(|bucket| self.is_live(bucket)))
+        let mut buckets = group.iter().flat_map(|group| &group.buckets);
+        buckets.any(|bucket| self.is_live(&bucket.bucket))
     }
 
-    /// Makes changes, all or none.
-    ///
-    /// # Errors
-    /// The position of the change that cannot be made, and why.
-    pub(super) fn make(&mut self, changes: &[Change]) -> Result<(), (usize, OpenFlowError)> {
-        for (number, change) in changes.iter().enumerate() {
-            if let Some((old, new)) = change.flow()
-                && let Err(error) = self.replace(old, new)
-            {
-                for done in changes[..number].iter().rev() {
-                    if let Some((old, new)) = done.flow() {
-                        let undone = self.replace(new, old);
-                        undone.expect("the entry was there before");
+    /// Makes a change that the stores accepted.
+    fn make(&mut self, change: &Change) {
+        match change {
+            Change::Flow(_) => {
+                if let Some((old, new)) = change.flow() {
+                    self.replace(old, new);
+                }
+            }
+            Change::Group(change, GroupSlots(places)) => match (new_group(change), &places.new) {
+                (Some(group), Some(places)) => {
+                    let buckets = group.buckets.iter().zip(&places.buckets);
+                    let group_here = SideGroup {
+                        kind: group.kind,
+                        place: places.all,
+                        buckets: buckets.map(|(bucket, &at)| ready(bucket, at)).collect(),
+                    };
+                    self.groups.insert(group.id, group_here);
+                }
+                _ => {
+                    if let GroupChange::Removed(Group { id, .. }) = change {
+                        self.groups.remove(id);
                     }
                 }
-                return Err((number, error));
+            },
+            Change::Meter(change, MeterSlots(places)) => match (new_meter(change), &places.new) {
+                (Some(meter), Some(limiter)) => {
+                    self.meters.insert(meter.id, Arc::clone(limiter));
+                }
+                _ => {
+                    if let MeterChange::Removed(meter) = change {
+                        self.meters.remove(&meter.id);
+                    }
+                }
+            },
+            // Room is the stores' to keep.
+            Change::Table(..) => {}
+            Change::Port { port, new, .. } => {
+                self.ports.set(*port, *new);
             }
         }
-        for change in changes {
-            match change.group() {
-                Some((_, Some(new))) => {
-                    self.groups.insert(new.id, new.clone());
-                }
-                Some((Some(old), None)) => {
-                    self.groups.remove(&old.id);
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 
     /// Puts an entry in the place of another one, which has the same table, match and
     /// priority, or adds or removes one.
-    fn replace(
-        &mut self,
-        old: Option<&FlowEntry>,
-        new: Option<&FlowEntry>,
-    ) -> Result<(), OpenFlowError> {
+    fn replace(&mut self, old: Option<&FlowEntry>, new: Option<&FlowEntry>) {
         match (old, new) {
             (None, Some(new)) => {
+                let at = usize::from(new.table.0);
+                if self.tables.len() <= at {
+                    self.tables.resize_with(at + 1, || None);
+                }
                 let settings = &self.settings;
-                let table = self.tables.entry(new.table);
-                let table = table.or_insert_with(|| FlowTable::new(settings.clone()));
+                let table = self.tables[at].get_or_insert_with(|| FlowTable::new(settings.clone()));
                 let priority = Priority(u32::from(new.priority));
                 if let Err(error) = table.add(new.id, priority, Arc::clone(&new.flow)) {
-                    let message = format!("table {}, {}: {error}", new.table, new.flow);
-                    return Err(OpenFlowError::new(ErrorCode::FlowModTableFull, message));
+                    panic!("table {}, {}: {error}", new.table, new.flow);
                 }
                 self.set(new);
             }
             (Some(_), Some(new)) => self.set(new),
             (Some(old), None) => {
-                let table = self.tables.get_mut(&old.table).expect("its table");
+                let at = usize::from(old.table.0);
+                let table = self.tables[at].as_mut().expect("its table");
                 assert!(table.remove(old.id), "an entry of its table");
                 if table.is_empty() {
-                    self.tables.remove(&old.table);
+                    self.tables[at] = None;
                 }
                 self.flows[old.id.index()] = None;
             }
             (None, None) => {}
         }
-        Ok(())
     }
 
     fn set(&mut self, entry: &FlowEntry) {
@@ -153,7 +198,68 @@ impl Side {
         self.flows[at] = Some(SideFlow {
             instructions: Arc::clone(&entry.instructions),
             cookie: entry.cookie,
-            is_miss: entry.priority == 0 && entry.flow.values().is_empty(),
+            is_miss: entry.is_table_miss(),
         });
+    }
+}
+
+/// A bucket, ready to process packets.
+fn ready(bucket: &Bucket, place: Place) -> SideBucket {
+    let mut set = ActionSet::default();
+    set.write(&bucket.actions);
+    let actions: Vec<Action> = set.ordered().copied().collect();
+    SideBucket {
+        bucket: bucket.clone(),
+        changes: actions.iter().any(Action::changes_packets),
+        actions,
+        place,
+    }
+}
+
+/// The stores check messages before there are changes, so every change is accepted.
+pub(super) struct AllAccepted;
+
+impl Replica for Side {
+    type Transaction<'t> = &'t [Change];
+    type Refusal = Infallible;
+    type Log = Vec<Change>;
+    type Accepted = AllAccepted;
+    type Operation = Infallible;
+
+    fn replay(&mut self, log: &Vec<Change>, changes: Range<usize>) {
+        log[changes].iter().for_each(|change| self.make(change));
+    }
+
+    fn operate(&mut self, operation: &Infallible) {
+        match *operation {}
+    }
+
+    /// Moves that many entries from an engine to the one that is to replace it.
+    fn maintain(&mut self, steps: usize) -> bool {
+        let mut left = steps;
+        for table in self.tables.iter_mut().flatten() {
+            left -= table.maintain(left);
+        }
+        self.is_unfinished()
+    }
+
+    fn is_unfinished(&self) -> bool {
+        self.tables.iter().flatten().any(FlowTable::is_split)
+    }
+
+    fn bytes(&self) -> usize {
+        let tables = self.tables.iter().flatten();
+        tables.map(FlowTable::bytes).sum::<usize>()
+            + self.flows.capacity() * size_of::<Option<SideFlow>>()
+    }
+}
+
+impl Accepted<Side> for AllAccepted {
+    fn check(&mut self, _: &Side, changes: &[Change]) -> Result<usize, Infallible> {
+        Ok(changes.len())
+    }
+
+    fn accept(&mut self, changes: &[Change], log: &mut Vec<Change>) {
+        log.extend_from_slice(changes);
     }
 }

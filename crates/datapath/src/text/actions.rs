@@ -4,8 +4,9 @@ use super::fields::{self, Kind};
 use super::scan::{Fault, part_number, parts, quoted};
 use crate::action::{Action, GroupId, PortNo};
 use crate::field::{Field, VLAN_PRESENT};
-use crate::flow::{Instructions, MeterId, TableId};
+use crate::flow::{Instructions, TableId};
 use crate::flow_match::FieldValue;
+use crate::meter::MeterId;
 
 /// Reads what follows `actions=`: actions to apply, and instructions among them.
 pub(super) fn instructions(text: &str, kind: Kind) -> Result<Instructions, Fault<'_>> {

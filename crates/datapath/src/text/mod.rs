@@ -1,7 +1,10 @@
-//! A pipeline as text: flow entries and groups as `ovs-ofctl` takes them, in one file.
+//! A pipeline as text: flow entries, groups and meters as `ovs-ofctl` takes them, in one
+//! file, and how tables are configured.
 //!
 //! ```text
-//! # A comment. A line is a flow or a group.
+//! # A comment. A line is a flow, a group, a meter or a table's configuration.
+//! table_id=1,max_entries=1000,eviction
+//! meter=1,pktps,burst,bands=type=drop,rate=100,burst_size=10
 //! group_id=1,type=select,bucket=weight:1,actions=output:1,bucket=weight:2,actions=output:2
 //! table=0,priority=10,tcp,nw_dst=10.0.0.0/8,tp_dst=80 actions=push_vlan:0x8100,goto_table:1
 //! table=1,priority=0 actions=group:1
@@ -13,7 +16,9 @@ mod actions;
 mod fields;
 mod flow;
 mod group;
+mod meter;
 mod scan;
+mod table;
 
 use std::fmt;
 use std::time::Duration;
@@ -83,15 +88,18 @@ pub fn read(text: &str) -> Result<Vec<Located>, Vec<Problem>> {
 fn read_line(line: &str) -> Result<Message, Fault<'_>> {
     let (word, rest) = scan::first_word(line);
     match word {
-        "flow" | "group" => {
+        "flow" | "group" | "meter" => {
             let (command, after) = scan::first_word(rest);
             let rest = if command == "add" { after } else { rest };
             match word {
                 "flow" => flow::read(rest).map(Message::Flow),
+                "meter" => meter::read(rest).map(Message::Meter),
                 _ => group::read(rest).map(Message::Group),
             }
         }
         _ if line.starts_with("group_id") => group::read(line).map(Message::Group),
+        _ if line.starts_with("table_id") => table::read(line).map(Message::Table),
+        _ if line.starts_with("meter=") => meter::read(line).map(Message::Meter),
         _ => flow::read(line).map(Message::Flow),
     }
 }

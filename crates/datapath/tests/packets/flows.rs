@@ -278,6 +278,9 @@ fn messages_change_entries_as_the_text_says_and_can_be_taken_back() {
                     assert_eq!(*reset_counts, message.flags.reset_counts);
                     reset[usize::from(*reset_counts)] += 1;
                 }
+                if let FlowChange::Removed(gone, _) = change {
+                    store.release(gone.id);
+                }
             }
             assert_eq!(
                 model.apply(&message, now).is_some(),
@@ -364,7 +367,7 @@ fn messages_are_refused_as_openflow_does() {
 
 #[test]
 fn instructions_are_written_as_flows_have_them() {
-    use classyard_datapath::flow::MeterId;
+    use classyard_datapath::MeterId;
     let instructions = Instructions {
         meter: Some(MeterId(3)),
         apply: vec![

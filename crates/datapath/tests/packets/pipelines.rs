@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use classyard::{EngineSpec, Limits, RuleId};
+use classyard::{EngineSpec, RuleId};
 use classyard_datapath::action::check;
 use classyard_datapath::field::VLAN_PRESENT;
 use classyard_datapath::flow::{
@@ -14,8 +14,8 @@ use classyard_datapath::flow::{
 };
 use classyard_datapath::group::{Bucket, Group, GroupChange, GroupCommand, GroupMod, GroupType};
 use classyard_datapath::pipeline::{
-    Buffers, Change, Count, Counters, Message, PacketInReason, Pipeline, PortState, Ports, Sink,
-    flow_hash,
+    Change, Count, GroupCount, Message, PacketInReason, Pipeline, PortState, Sink, TableCount,
+    Worker, flow_hash,
 };
 use classyard_datapath::text::{load, read};
 use classyard_datapath::{
@@ -81,6 +81,13 @@ struct Walk {
     cookie: u64,
     reason: PacketInReason,
     queue: Option<u32>,
+}
+
+fn since(after: Count, before: Count) -> Count {
+    Count {
+        packets: after.packets - before.packets,
+        bytes: after.bytes - before.bytes,
+    }
 }
 
 fn add(count: &mut Count, packet: &Packet) {
@@ -265,28 +272,26 @@ impl Model<'_> {
 pub(crate) struct World {
     dice: Dice,
     pipeline: Pipeline,
+    worker: Worker,
     ports: BTreeMap<PortNo, PortState>,
-    counters: Counters,
-    buffers: Buffers,
     refused: BTreeMap<&'static str, usize>,
 }
 
 fn settings(engine: &str) -> TableSettings {
     TableSettings {
         engine: EngineSpec::parse(engine).unwrap(),
-        limits: Limits::default(),
         rebuild_below: 30,
     }
 }
 
 impl World {
     pub(crate) fn new(engine: &str, seed: u64) -> World {
+        let mut pipeline = Pipeline::new(settings(engine));
         World {
             dice: Dice(seed),
-            pipeline: Pipeline::new(settings(engine)),
+            worker: pipeline.worker(),
+            pipeline,
             ports: BTreeMap::new(),
-            counters: Counters::new(),
-            buffers: Buffers::new(),
             refused: BTreeMap::new(),
         }
     }
@@ -405,6 +410,7 @@ impl World {
                 message.idle_timeout = self.dice.below(3) as u16;
             }
             Message::Group(message) => message.command = GroupCommand::Add,
+            _ => {}
         }
         message
     }
@@ -456,14 +462,13 @@ impl World {
             no_forward: self.dice.one_in(8),
             no_flood: self.dice.one_in(4),
         };
-        let ports: &mut Ports = self.pipeline.ports_mut();
-        if self.dice.one_in(10) {
-            ports.remove(port);
-            self.ports.remove(&port);
-        } else {
-            ports.set(port, state);
-            self.ports.insert(port, state);
+        let state = (!self.dice.one_in(10)).then_some(state);
+        match state {
+            Some(state) => drop(self.ports.insert(port, state)),
+            None => drop(self.ports.remove(&port)),
         }
+        let message = Message::Port(port, state);
+        self.pipeline.apply(&[message], Duration::ZERO).unwrap();
     }
 
     fn entries(&self) -> Vec<FlowEntry> {
@@ -476,13 +481,23 @@ impl World {
     fn apply(&mut self, messages: &[Message]) {
         let before = (self.entries(), self.pipeline.groups().clone());
         match self.pipeline.apply(messages, Duration::ZERO) {
-            Ok(changes) => self.counters.follow(&changes),
+            Ok(_) => drop(self.pipeline.collect_removed()),
             Err((number, error)) => {
                 assert!(number < messages.len(), "{error}");
                 *self.refused.entry(error.code().name()).or_default() += 1;
                 assert_eq!(before, (self.entries(), self.pipeline.groups().clone()));
             }
         }
+    }
+
+    /// All that is counted.
+    fn counts(&self, entries: &[FlowEntry]) -> (Vec<Count>, Vec<TableCount>, Vec<GroupCount>) {
+        let pipeline = &self.pipeline;
+        let flows = entries.iter().map(|entry| pipeline.flow_count(entry.id));
+        let tables = (0..8).map(|table| pipeline.table_count(TableId(table)));
+        let groups = pipeline.groups().iter();
+        let groups = groups.map(|group| pipeline.group_count(group.id));
+        (flows.collect(), tables.collect(), groups.collect())
     }
 
     /// Processes packets and compares all that comes of it; how many events there
@@ -502,34 +517,37 @@ impl World {
         for packet in packets {
             model.run(&mut packet.clone());
         }
+        let before = self.counts(&entries);
         let (mut vector, mut recorder) = (packets.to_vec(), Recorder::default());
-        let mut counters = Counters::new();
-        self.pipeline
-            .process(&mut vector, &mut counters, &mut self.buffers, &mut recorder);
+        self.worker
+            .process(&mut vector, Duration::ZERO, &mut recorder);
         assert_eq!(recorder.0, model.recorder.0);
-        for entry in &entries {
+        let after = self.counts(&entries);
+        for (number, entry) in entries.iter().enumerate() {
             let expected = model.flows.get(&entry.id).copied().unwrap_or_default();
-            assert_eq!(counters.flow(entry.id).0, expected, "{}", entry.flow);
+            let found = since(after.0[number], before.0[number]);
+            assert_eq!(found, expected, "{}", entry.flow);
         }
-        for table in (0..8).map(TableId) {
-            let (lookups, matched) = model.tables.get(&table).copied().unwrap_or_default();
-            let found = counters.table(table);
-            assert_eq!(
-                (found.lookups, found.matched),
-                (lookups, matched),
-                "{table}"
+        for table in 0..8 {
+            let expected = model.tables.get(&TableId(table)).copied();
+            let (before, after) = (before.1[usize::from(table)], after.1[usize::from(table)]);
+            let found = (
+                after.lookups - before.lookups,
+                after.matched - before.matched,
             );
+            assert_eq!(found, expected.unwrap_or_default(), "{table}");
         }
-        for group in groups.iter() {
-            let found = counters.group(group.id);
+        for (number, group) in groups.iter().enumerate() {
+            let (before, after) = (&before.2[number], &after.2[number]);
             let of = |bucket| {
                 let count = model.group_counts.get(&(group.id, bucket));
                 count.copied().unwrap_or_default()
             };
-            assert_eq!(found.all, of(None));
-            for number in 0..group.buckets.len() {
-                let bucket = found.buckets.get(number).copied().unwrap_or_default();
-                assert_eq!(bucket, of(Some(number)), "{group:?}");
+            assert_eq!(since(after.all, before.all), of(None));
+            assert_eq!(after.buckets.len(), group.buckets.len());
+            for (number, &bucket) in after.buckets.iter().enumerate() {
+                let found = since(bucket, before.buckets[number]);
+                assert_eq!(found, of(Some(number)), "{group:?}");
             }
         }
         recorder.0.values().map(Vec::len).sum()
@@ -587,61 +605,49 @@ fn counters_begin_at_0_where_a_change_says_so() {
         _ => unreachable!("one line"),
     };
     let mut pipeline = Pipeline::new(settings("forest"));
-    let mut counters = Counters::new();
-    let apply = |pipeline: &mut Pipeline, counters: &mut Counters, message: Message| {
-        let changes = pipeline.apply(&[message], Duration::ZERO).unwrap();
-        counters.follow(&changes);
+    let mut worker = pipeline.worker();
+    let apply = |pipeline: &mut Pipeline, message: Message| {
+        pipeline.apply(&[message], Duration::ZERO).unwrap();
     };
-    let mut buffers = Buffers::new();
-    let mut process = |pipeline: &Pipeline, counters: &mut Counters| {
+    let mut process = || {
         let (mut packets, mut sink) = ([Packet::new(&[0; 60], 1)], Recorder::default());
-        counters.set_now(Duration::from_secs(5));
-        pipeline.process(&mut packets, counters, &mut buffers, &mut sink);
+        worker.process(&mut packets, Duration::from_secs(5), &mut sink);
     };
     let (flow, group) = (RuleId::from_index(0), GroupId(1));
     let one = Count {
         packets: 1,
         bytes: 60,
     };
-    apply(&mut pipeline, &mut counters, add("group_id=1,type=all"));
-    apply(
-        &mut pipeline,
-        &mut counters,
-        add("in_port=1 actions=group:1"),
-    );
-    assert_eq!(counters.flow(flow), (Count::default(), None));
-    process(&pipeline, &mut counters);
-    let seen = (one, Some(Duration::from_secs(5)));
-    assert_eq!(
-        (counters.flow(flow), counters.group(group).all),
-        (seen, one)
-    );
+    apply(&mut pipeline, add("group_id=1,type=all"));
+    apply(&mut pipeline, add("in_port=1 actions=group:1"));
+    assert_eq!(pipeline.flow_count(flow), Count::default());
+    assert_eq!(pipeline.last_match(flow), None);
+    process();
+    assert_eq!(pipeline.flow_count(flow), one);
+    assert_eq!(pipeline.last_match(flow), Some(Duration::from_secs(5)));
+    assert_eq!(pipeline.group_count(group).all, one);
     // What takes its place keeps them, unless it says otherwise.
-    apply(
-        &mut pipeline,
-        &mut counters,
-        add("in_port=1,cookie=7 actions=drop"),
-    );
-    assert_eq!(counters.flow(flow), seen);
-    apply(
-        &mut pipeline,
-        &mut counters,
-        add("in_port=1,reset_counts actions=group:1"),
-    );
-    assert_eq!(
-        (counters.flow(flow), counters.group(group).all),
-        ((Count::default(), None), one)
-    );
-    process(&pipeline, &mut counters);
+    apply(&mut pipeline, add("in_port=1,cookie=7 actions=drop"));
+    assert_eq!(pipeline.flow_count(flow), one);
+    apply(&mut pipeline, add("in_port=1,reset_counts actions=group:1"));
+    assert_eq!(pipeline.flow_count(flow), Count::default());
+    assert_eq!(pipeline.group_count(group).all, one);
+    process();
     let delete = Message::Group(GroupMod::delete(GroupId::ALL));
-    apply(&mut pipeline, &mut counters, delete);
+    apply(&mut pipeline, delete);
+    assert_eq!(pipeline.flows().len(), 0, "it went with its group");
+    let removed = pipeline.collect_removed();
+    assert_eq!(removed.len(), 1);
     assert_eq!(
-        counters.flow(flow),
-        (Count::default(), None),
-        "it went with its group"
+        (removed[0].reason, removed[0].count),
+        (RemovalReason::GroupDelete, one)
     );
-    assert_eq!(counters.group(group).all, Count::default());
-    assert_eq!(pipeline.flows().len(), 0);
+    // What has the number next begins at 0, and so does a group.
+    apply(&mut pipeline, add("group_id=1,type=all"));
+    apply(&mut pipeline, add("in_port=2 actions=drop"));
+    assert_eq!(pipeline.flows().get(flow).map(|entry| entry.id), Some(flow));
+    assert_eq!(pipeline.flow_count(flow), Count::default());
+    assert_eq!(pipeline.group_count(group).all, Count::default());
 }
 
 #[test]
@@ -717,7 +723,11 @@ fn a_group_that_is_deleted_takes_its_flow_entries_along() {
     assert_eq!(pipeline.apply(&bundle, Duration::ZERO).unwrap().len(), 3);
     let changes = pipeline.apply(&[group(GroupCommand::Delete)], Duration::ZERO);
     let changes = changes.unwrap();
-    let [Change::Group(GroupChange::Removed(_)), Change::Flow(gone)] = &changes[..] else {
+    let [
+        Change::Group(GroupChange::Removed(_), _),
+        Change::Flow(gone),
+    ] = &changes[..]
+    else {
         panic!("{changes:?}");
     };
     assert!(

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use classyard::{EngineSpec, Limits, Priority, RuleId, Winner};
+use classyard::{EngineSpec, Priority, RuleId, Winner};
 use classyard_datapath::{
     FlowMatch, FlowTable, Packet, PacketKey, TableBuffers, TableError, TableSettings,
 };
@@ -15,7 +15,6 @@ use crate::matching::random_match;
 fn settings(engine: &str, rebuild_below: usize) -> TableSettings {
     TableSettings {
         engine: EngineSpec::parse(engine).unwrap(),
-        limits: Limits::default(),
         rebuild_below,
     }
 }

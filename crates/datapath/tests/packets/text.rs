@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use classyard::{EngineSpec, Limits};
+use classyard::EngineSpec;
 use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{Message, Pipeline};
+use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::text::{Located, load, read};
 use classyard_datapath::{GroupId, TableSettings};
 
@@ -18,10 +18,7 @@ fn messages_are_written_and_read_the_same() {
     for number in 0..4_000 {
         let packet = world.packet(number);
         let message = world.adding(&packet);
-        let text = match &message {
-            Message::Flow(flow) => flow.to_string(),
-            Message::Group(group) => group.group.to_string(),
-        };
+        let text = message.to_string();
         match read(&text) {
             Ok(found) => {
                 assert_eq!(found, [Located { line: 1, message }], "{text}");
@@ -38,10 +35,7 @@ fn messages_are_written_and_read_the_same() {
 fn one(line: &str) -> String {
     let found = read(line).unwrap_or_else(|problems| panic!("{line}: {}", problems[0]));
     match &found[..] {
-        [Located { message, .. }] => match message {
-            Message::Flow(flow) => flow.to_string(),
-            Message::Group(group) => group.group.to_string(),
-        },
+        [Located { message, .. }] => message.to_string(),
         _ => panic!("{line}: {found:?}"),
     }
 }
@@ -258,7 +252,6 @@ fn what_is_wrong_is_said_with_line_and_column() {
 fn a_text_is_loaded_as_a_whole_or_not_at_all() {
     let mut pipeline = Pipeline::new(TableSettings {
         engine: EngineSpec::parse("forest").unwrap(),
-        limits: Limits::default(),
         rebuild_below: 100,
     });
     let good = "group_id=1,type=all\n\nactions=group:1\ntable=4,ip actions=drop\n";

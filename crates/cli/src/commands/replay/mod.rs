@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use classyard::{EngineSpec, Limits};
-use classyard_datapath::pipeline::{Buffers, Counters, Pipeline, PortState};
+use classyard::EngineSpec;
+use classyard_datapath::pipeline::{Message, Pipeline, PortState, Worker};
 use classyard_datapath::text;
 use classyard_datapath::{Action, Field, Flaw, Packet, PacketKey, PortNo, TableSettings};
 use classyard_workload::capture::{self, Capture};
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     if !args.engine.is_dynamic() {
         return Err(classyard::engine::takes_no_updates(&args.engine.to_string()).into());
     }
-    let (pipeline, lines) = load_pipeline(args, reporter)?;
+    let (mut pipeline, lines) = load_pipeline(args, reporter)?;
     let capture = load_capture(args, reporter)?;
     let frames = Frames::of(&capture, args.in_port);
     if frames.left_out > 0 {
@@ -109,21 +109,21 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             counted(frames.left_out, "packet")
         ));
     }
-    let pipeline = with_ports(pipeline, &frames);
+    add_ports(&mut pipeline, &frames);
     let mut replayed = Replayed {
-        counters: Counters::new(),
         ports: OutPorts::new(args.out.as_deref())?,
         malformed: vec![0; Flaw::ALL.len()],
     };
-    replayed.run(&pipeline, &frames)?;
-    let rate = rate(&pipeline, &frames);
+    let mut worker = pipeline.worker();
+    replayed.run(&mut worker, &frames)?;
     let capture = CaptureRow {
         source: capture.source().to_owned(),
         packets: frames.all.len(),
         left_out: frames.left_out,
         malformed: report::malformed(&replayed.malformed),
     };
-    let report = ReplayReport::new(&pipeline, &lines, &replayed, capture, rate);
+    let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture);
+    report.rate = rate(&mut worker, &frames);
     replayed.ports.finish()?;
     args.output.report(&report)
 }
@@ -171,7 +171,6 @@ impl<'c> Frames<'c> {
 
 /// What became of the packets.
 struct Replayed {
-    counters: Counters,
     ports: OutPorts,
     /// Packets by what is malformed about them.
     malformed: Vec<u64>,
@@ -179,21 +178,15 @@ struct Replayed {
 
 impl Replayed {
     /// Takes one packet after the other, at its time.
-    fn run(&mut self, pipeline: &Pipeline, frames: &Frames<'_>) -> Result<(), Failure> {
-        let (mut packet, mut buffers) = ([Packet::default()], Buffers::new());
+    fn run(&mut self, worker: &mut Worker, frames: &Frames<'_>) -> Result<(), Failure> {
+        let mut packet = [Packet::default()];
         for frame in &frames.all {
             packet[0].receive(frame.bytes, frame.in_port);
             for (number, &flaw) in Flaw::ALL.iter().enumerate() {
                 self.malformed[number] += u64::from(packet[0].parsed().flaws.contains(flaw));
             }
-            self.counters.set_now(frame.time);
             self.ports.received(PortNo(frame.in_port), frame);
-            pipeline.process(
-                &mut packet,
-                &mut self.counters,
-                &mut buffers,
-                &mut self.ports,
-            );
+            worker.process(&mut packet, frame.time, &mut self.ports);
             self.ports.check()?;
         }
         Ok(())
@@ -202,19 +195,19 @@ impl Replayed {
 
 /// Passes over all packets in vectors, flat out: from the bytes of the capture to the
 /// calls that would send packets.
-fn rate(pipeline: &Pipeline, frames: &Frames<'_>) -> Option<Rate> {
+fn rate(worker: &mut Worker, frames: &Frames<'_>) -> Option<Rate> {
     if frames.all.is_empty() {
         return None;
     }
     let mut vector = vec![Packet::default(); VECTOR];
-    let (mut counters, mut buffers) = (Counters::new(), Buffers::new());
+    let now = frames.all.last().map_or(Duration::ZERO, |last| last.time);
     let mut pass = || {
         for frames in frames.all.chunks(VECTOR) {
             let vector = &mut vector[..frames.len()];
             for (packet, frame) in vector.iter_mut().zip(frames) {
                 packet.receive(frame.bytes, frame.in_port);
             }
-            pipeline.process(vector, &mut counters, &mut buffers, &mut Nowhere);
+            worker.process(vector, now, &mut Nowhere);
         }
     };
     pass();
@@ -239,7 +232,6 @@ fn load_pipeline(args: &Args, reporter: Reporter) -> Result<(Pipeline, Lines), F
     };
     let mut pipeline = Pipeline::new(TableSettings {
         engine: args.engine.clone(),
-        limits: Limits::default(),
         rebuild_below: REBUILD_BELOW,
     });
     match text::load(&content, &mut pipeline, Duration::ZERO) {
@@ -289,7 +281,7 @@ fn load_capture(args: &Args, reporter: Reporter) -> Result<Capture, Failure> {
 }
 
 /// Adds the ports that packets come in by, and all that the pipeline names.
-fn with_ports(mut pipeline: Pipeline, frames: &Frames<'_>) -> Pipeline {
+fn add_ports(pipeline: &mut Pipeline, frames: &Frames<'_>) {
     let mut ports: BTreeSet<PortNo> = frames.all.iter().map(|one| PortNo(one.in_port)).collect();
     for entry in pipeline.flows().iter() {
         if let Some(value) = entry.flow.get(Field::InPort) {
@@ -303,10 +295,11 @@ fn with_ports(mut pipeline: Pipeline, frames: &Frames<'_>) -> Pipeline {
         ports.extend(bucket.watch_port);
         ports.extend(bucket.actions.iter().filter_map(sends_to));
     }
-    for port in ports.into_iter().filter(|port| port.is_physical()) {
-        pipeline.ports_mut().set(port, PortState::default());
-    }
-    pipeline
+    let ports = ports.into_iter().filter(|port| port.is_physical());
+    let ports = ports.map(|port| Message::Port(port, Some(PortState::default())));
+    let ports: Vec<Message> = ports.collect();
+    let added = pipeline.apply(&ports, Duration::ZERO);
+    added.expect("numbers of ports");
 }
 
 fn sends_to(action: &Action) -> Option<PortNo> {

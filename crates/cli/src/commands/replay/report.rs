@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use classyard_datapath::flow::TableId;
 use classyard_datapath::group::GroupType;
+use classyard_datapath::meter::{BandKind, MeterUnit};
 use classyard_datapath::pipeline::{Message, Pipeline};
 use classyard_datapath::{Flaw, PortNo};
 use serde::Serialize;
@@ -18,10 +19,11 @@ use crate::output::{Report, csv};
 #[derive(Serialize)]
 pub(super) struct ReplayReport {
     capture: CaptureRow,
-    rate: Option<Rate>,
+    pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
     groups: Vec<GroupRow>,
+    meters: Vec<MeterRow>,
     ports: Vec<PortRow>,
     controller: Vec<ReasonRow>,
 }
@@ -84,6 +86,25 @@ struct BucketRow {
 }
 
 #[derive(Serialize)]
+struct MeterRow {
+    line: Option<usize>,
+    meter: u32,
+    unit: &'static str,
+    packets: u64,
+    bytes: u64,
+    bands: Vec<BandRow>,
+}
+
+#[derive(Serialize)]
+struct BandRow {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    rate: u32,
+    packets: u64,
+    bytes: u64,
+}
+
+#[derive(Serialize)]
 struct PortRow {
     port: String,
     received_packets: u64,
@@ -128,11 +149,10 @@ impl ReplayReport {
         lines: &Lines,
         replayed: &Replayed,
         capture: CaptureRow,
-        rate: Option<Rate>,
     ) -> ReplayReport {
-        let counters = &replayed.counters;
         // The last line that adds an entry or a group counts.
         let (mut of_flows, mut of_groups) = (HashMap::new(), HashMap::new());
+        let mut of_meters = HashMap::new();
         for located in lines {
             match &located.message {
                 Message::Flow(flow) => {
@@ -141,11 +161,16 @@ impl ReplayReport {
                 Message::Group(group) => {
                     of_groups.insert(group.group.id, located.line);
                 }
+                Message::Meter(meter) => {
+                    of_meters.insert(meter.meter.id, located.line);
+                }
+                Message::Table(_) | Message::Port(..) => {}
             }
         }
         let tables = (0..=TableId::LAST.0).map(TableId);
         let tables = tables.filter_map(|table| {
-            let (flows, count) = (pipeline.flows().table(table).count(), counters.table(table));
+            let flows = pipeline.flows().table(table).count();
+            let count = pipeline.table_count(table);
             (flows > 0 || count.lookups > 0).then_some(TableRow {
                 table: table.0,
                 flows,
@@ -154,7 +179,8 @@ impl ReplayReport {
             })
         });
         let flows = pipeline.flows().iter().map(|entry| {
-            let (count, last) = counters.flow(entry.id);
+            let count = pipeline.flow_count(entry.id);
+            let last = pipeline.last_match(entry.id);
             let line = of_flows.get(&(entry.table, entry.priority, &entry.flow));
             FlowRow {
                 line: line.copied(),
@@ -170,7 +196,7 @@ impl ReplayReport {
         let mut flows: Vec<FlowRow> = flows.collect();
         flows.sort_by_key(|flow| (flow.table, u16::MAX - flow.priority, flow.line));
         let groups = pipeline.groups().iter().map(|group| {
-            let count = counters.group(group.id);
+            let count = pipeline.group_count(group.id);
             let buckets = group.buckets.iter().enumerate().map(|(number, bucket)| {
                 let count = count.buckets.get(number).copied().unwrap_or_default();
                 let actions: Vec<String> = bucket.actions.iter().map(ToString::to_string).collect();
@@ -194,6 +220,31 @@ impl ReplayReport {
                 buckets: buckets.collect(),
             }
         });
+        let meters = pipeline.meters().iter().map(|meter| {
+            let count = pipeline.meter_count(meter.id);
+            let bands = meter.bands.iter().zip(&count.bands);
+            MeterRow {
+                line: of_meters.get(&meter.id).copied(),
+                meter: meter.id.0,
+                unit: match meter.unit {
+                    MeterUnit::Kilobits => "kbps",
+                    MeterUnit::Packets => "pktps",
+                },
+                packets: count.all.packets,
+                bytes: count.all.bytes,
+                bands: bands
+                    .map(|(band, count)| BandRow {
+                        kind: match band.kind {
+                            BandKind::Drop => "drop",
+                            BandKind::DscpRemark(_) => "dscp_remark",
+                        },
+                        rate: band.rate,
+                        packets: count.packets,
+                        bytes: count.bytes,
+                    })
+                    .collect(),
+            }
+        });
         let ports = replayed.ports.ports.iter();
         let ports = ports.map(|(port, count): (&PortNo, _)| PortRow {
             port: port.to_string(),
@@ -205,10 +256,11 @@ impl ReplayReport {
         let controller = replayed.ports.controller.iter();
         ReplayReport {
             capture,
-            rate,
+            rate: None,
             tables: tables.collect(),
             flows,
             groups: groups.collect(),
+            meters: meters.collect(),
             ports: ports.collect(),
             controller: controller
                 .map(|(&reason, &packets)| ReasonRow { reason, packets })
@@ -273,6 +325,37 @@ impl ReplayReport {
                     grouped(bucket.packets),
                     grouped(bucket.bytes),
                     bucket.actions.clone(),
+                ]);
+            }
+        }
+        table.write(out)
+    }
+
+    fn write_meters(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        heading(out, "Meters")?;
+        let mut table = Table::new(&[
+            ("line", Side::Right),
+            ("meter", Side::Right),
+            ("packets", Side::Right),
+            ("bytes", Side::Right),
+            ("band", Side::Left),
+        ]);
+        for meter in &self.meters {
+            table.row(vec![
+                meter.line.map(|line| line.to_string()).unwrap_or_default(),
+                meter.meter.to_string(),
+                grouped(meter.packets),
+                grouped(meter.bytes),
+                String::new(),
+            ]);
+            for band in &meter.bands {
+                table.row(vec![
+                    String::new(),
+                    String::new(),
+                    grouped(band.packets),
+                    grouped(band.bytes),
+                    format!("{} above {} {}", band.kind, band.rate, meter.unit),
                 ]);
             }
         }
@@ -366,6 +449,9 @@ impl Report for ReplayReport {
         self.write_flows(out)?;
         if !self.groups.is_empty() {
             self.write_groups(out)?;
+        }
+        if !self.meters.is_empty() {
+            self.write_meters(out)?;
         }
         self.write_ports(out)
     }

@@ -1,0 +1,183 @@
+//! Meters at work: whether a packet comes too fast.
+//!
+//! Each band has a bucket of tokens, full at first and filled at the band's rate. A
+//! packet takes what it costs from each bucket that has as much; the bands of the
+//! others are exceeded. Tokens are counted in billionths, so that a nanosecond at a
+//! rate is a whole number of them and nothing is rounded.
+//!
+//! All threads share a meter, so its buckets are behind a lock, for a few steps.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use super::tally::Place;
+use crate::meter::{Band, BandKind, Meter, MeterUnit};
+
+/// Billionths in a token.
+const TOKEN: u128 = 1_000_000_000;
+
+/// A meter with what it needs to measure.
+#[derive(Debug)]
+pub(super) struct Limiter {
+    meter: Meter,
+    /// Where it is counted, and its bands.
+    pub(super) place: Place,
+    pub(super) bands: Vec<Place>,
+    levels: Mutex<Levels>,
+}
+
+#[derive(Clone, Debug)]
+struct Levels {
+    /// When the buckets were filled last.
+    now: Duration,
+    /// Billionths of tokens in the bucket of each band.
+    tokens: Vec<u128>,
+}
+
+impl Limiter {
+    /// A meter whose buckets are full.
+    pub(super) fn new(meter: &Meter, place: Place, bands: Vec<Place>) -> Limiter {
+        let tokens = meter.bands.iter().map(|band| full(band, meter.unit));
+        Limiter {
+            levels: Mutex::new(Levels {
+                now: Duration::ZERO,
+                tokens: tokens.collect(),
+            }),
+            meter: meter.clone(),
+            place,
+            bands,
+        }
+    }
+
+    /// The band that a packet exceeds at a time, of so many bytes; its number. Time
+    /// that goes back stands still.
+    pub(super) fn meter(&self, bytes: usize, now: Duration) -> Option<(usize, BandKind)> {
+        let mut levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take(&mut levels, bytes, now)
+    }
+
+    /// What [`meter`](Self::meter) would say, without taking anything.
+    pub(super) fn would_meter(&self, bytes: usize, now: Duration) -> Option<(usize, BandKind)> {
+        let levels = self.levels.lock().unwrap_or_else(PoisonError::into_inner);
+        self.take(&mut levels.clone(), bytes, now)
+    }
+
+    fn take(&self, levels: &mut Levels, bytes: usize, now: Duration) -> Option<(usize, BandKind)> {
+        let passed = now.saturating_sub(levels.now).as_nanos();
+        levels.now = levels.now.max(now);
+        let cost = match self.meter.unit {
+            MeterUnit::Packets => TOKEN,
+            MeterUnit::Kilobits => bytes as u128 * 8 * TOKEN,
+        };
+        let mut exceeded: Option<usize> = None;
+        for (number, band) in self.meter.bands.iter().enumerate() {
+            let tokens = &mut levels.tokens[number];
+            let rate = units(band.rate, self.meter.unit);
+            let filled = tokens.saturating_add(passed.saturating_mul(rate));
+            *tokens = filled.min(full(band, self.meter.unit));
+            if *tokens >= cost {
+                *tokens -= cost;
+            } else if exceeded.is_none_or(|other| self.meter.bands[other].rate < band.rate) {
+                exceeded = Some(number);
+            }
+        }
+        exceeded.map(|number| (number, self.meter.bands[number].kind))
+    }
+}
+
+/// Tokens of a rate or burst: packets or bits.
+fn units(number: u32, unit: MeterUnit) -> u128 {
+    match unit {
+        MeterUnit::Packets => u128::from(number),
+        MeterUnit::Kilobits => u128::from(number) * 1000,
+    }
+}
+
+/// A full bucket.
+fn full(band: &Band, unit: MeterUnit) -> u128 {
+    units(band.size(), unit) * TOKEN
+}
+
+/// A DSCP whose drop precedence is raised, where it is of an assured forwarding class
+/// (RFC 2597).
+pub(super) fn remarked(dscp: u8, level: u8) -> u8 {
+    let (class, precedence) = (dscp >> 3, dscp >> 1 & 3);
+    if !(1..=4).contains(&class) || precedence == 0 || dscp & 1 != 0 {
+        return dscp;
+    }
+    class << 3 | precedence.saturating_add(level).min(3) << 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::MeterId;
+
+    fn limiter(unit: MeterUnit, bands: &[(u32, u32)]) -> Limiter {
+        let bands = bands.iter().map(|&(rate, burst)| Band {
+            kind: BandKind::Drop,
+            rate,
+            burst,
+        });
+        let meter = Meter {
+            id: MeterId(1),
+            unit,
+            bands: bands.collect(),
+        };
+        Limiter::new(&meter, Place(0), vec![Place(1); meter.bands.len()])
+    }
+
+    #[test]
+    fn packets_pass_at_the_rate_after_a_burst() {
+        let meter = limiter(MeterUnit::Packets, &[(10, 3)]);
+        let passed = |from: u64, to: u64| {
+            let times = (from..to).map(Duration::from_millis);
+            times.filter(|&now| meter.meter(60, now).is_none()).count()
+        };
+        assert_eq!(passed(0, 100), 3, "the burst, before the first refill");
+        assert_eq!(passed(100, 2_100), 20, "ten each second");
+        assert_eq!(passed(10_000, 10_001), 1);
+        assert_eq!(passed(10_001, 10_100), 2, "the bucket holds three");
+    }
+
+    #[test]
+    fn kilobits_are_of_a_thousand_bits() {
+        let meter = limiter(MeterUnit::Kilobits, &[(1, 0)]);
+        // 125 bytes each second.
+        assert!(meter.would_meter(126, Duration::ZERO).is_some());
+        assert_eq!(meter.meter(125, Duration::ZERO), None);
+        assert!(meter.meter(1, Duration::ZERO).is_some());
+        assert_eq!(meter.meter(1, Duration::from_millis(8)), None);
+        assert!(meter.meter(1, Duration::from_nanos(15_999_999)).is_some());
+        assert_eq!(meter.meter(1, Duration::from_millis(16)), None);
+    }
+
+    #[test]
+    fn of_the_bands_that_are_exceeded_the_fastest_counts() {
+        let meter = limiter(MeterUnit::Packets, &[(1, 1), (5, 2), (5, 2), (2, 3)]);
+        let band = || meter.would_meter(1, Duration::ZERO).map(|(band, _)| band);
+        assert_eq!(band(), None);
+        let take = || meter.meter(1, Duration::ZERO).map(|(band, _)| band);
+        assert_eq!(take(), None);
+        assert_eq!(take(), Some(0));
+        assert_eq!(take(), Some(1), "the first of those with the same rate");
+        assert_eq!(take(), Some(1));
+    }
+
+    #[test]
+    fn classes_keep_their_number_and_drop_sooner() {
+        // AF11 to AF12, AF21 to AF23, AF43 stays; EF and best effort are no such class.
+        let cases = [
+            (10, 1, 12),
+            (18, 2, 22),
+            (38, 1, 38),
+            (46, 1, 46),
+            (0, 3, 0),
+            (8, 1, 8),
+        ];
+        for (from, level, to) in cases {
+            assert_eq!(remarked(from, level), to, "{from} by {level}");
+        }
+        assert_eq!(remarked(10, 255), 14);
+    }
+}

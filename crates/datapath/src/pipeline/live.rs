@@ -1,0 +1,413 @@
+//! A pipeline that changes while packets are processed: one writer, any number of
+//! workers, none of which ever waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::table::{Reader, Table, Writer};
+use classyard::{RuleId, Version};
+
+use super::expiry::{Expiry, Verdict, judge};
+use super::message::{Change, GroupSlots, Message, MeterSlots, left};
+use super::observer::{Observer, Unobserved};
+use super::ports::Ports;
+use super::process::{self, Buffers, Sink};
+use super::side::{AllAccepted, Side};
+use super::stores::Stores;
+use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally};
+use crate::action::GroupId;
+use crate::error::OpenFlowError;
+use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
+use crate::flow_table::{TableError, TableSettings};
+use crate::group::GroupStore;
+use crate::meter::{MeterId, MeterStore};
+use crate::packet::Packet;
+
+/// Flow tables, groups, meters and ports, and those who may change them.
+///
+/// A bundle of messages is made as a whole or not at all, and [`Worker`]s see it as a
+/// whole or not at all, vector by vector.
+pub struct Pipeline {
+    stores: Stores,
+    writer: Writer<Side>,
+    table: Table<Side>,
+    tallies: Vec<Arc<Tally>>,
+    /// What workers have counted that are gone.
+    former: Arc<Tally>,
+    /// Counts of entries at the moment when their counters were reset.
+    resets: HashMap<RuleId, Count>,
+    expiry: Expiry,
+    /// What is gone and may still be in use, oldest first.
+    leaving: VecDeque<(Version, Leaving)>,
+}
+
+/// What may still be counted by workers that have an older version.
+enum Leaving {
+    Entry {
+        entry: Box<FlowEntry>,
+        reason: RemovalReason,
+        now: Duration,
+    },
+    Place(Place),
+}
+
+/// A flow entry that is gone, with its last counts (`ofp_flow_removed`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedFlow {
+    /// What it was.
+    pub entry: FlowEntry,
+    /// Why it is gone.
+    pub reason: RemovalReason,
+    /// How long it was there.
+    pub duration: Duration,
+    /// What it has matched.
+    pub count: Count,
+}
+
+/// Processes vectors of packets, on one thread at a time.
+pub struct Worker {
+    reader: Reader<Side>,
+    tally: Arc<Tally>,
+    buffers: Buffers,
+}
+
+impl Pipeline {
+    /// A pipeline without entries, groups, meters and ports.
+    #[must_use]
+    pub fn new(settings: TableSettings) -> Pipeline {
+        let right = Side::new(settings.clone());
+        let (writer, table) = Table::new(Side::new(settings), right, AllAccepted);
+        Pipeline {
+            stores: Stores::default(),
+            writer,
+            table,
+            tallies: Vec::new(),
+            former: Arc::new(Tally::new()),
+            resets: HashMap::new(),
+            expiry: Expiry::default(),
+            leaving: VecDeque::new(),
+        }
+    }
+
+    /// A worker, for one thread.
+    #[must_use]
+    pub fn worker(&mut self) -> Worker {
+        self.forget_workers();
+        let tally = Arc::new(Tally::new());
+        self.tallies.push(Arc::clone(&tally));
+        Worker {
+            reader: self.table.reader(),
+            tally,
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Keeps what workers have counted that are gone, together.
+    fn forget_workers(&mut self) {
+        let former = &self.former;
+        self.tallies.retain(|tally| {
+            let is_used = Arc::strong_count(tally) > 1;
+            if !is_used {
+                former.absorb(tally);
+            }
+            is_used
+        });
+    }
+
+    /// The flow entries.
+    #[must_use]
+    pub fn flows(&self) -> &FlowStore {
+        &self.stores.flows
+    }
+
+    /// The groups.
+    #[must_use]
+    pub fn groups(&self) -> &GroupStore {
+        &self.stores.groups
+    }
+
+    /// The meters.
+    #[must_use]
+    pub fn meters(&self) -> &MeterStore {
+        &self.stores.meters
+    }
+
+    /// The ports.
+    #[must_use]
+    pub fn ports(&self) -> &Ports {
+        &self.stores.ports
+    }
+
+    /// Carries messages out, all or none. Returns what was changed, in order. Every
+    /// vector whose processing begins afterwards sees it: this waits for workers that
+    /// are in a version older than the last one, at most for the rest of a vector.
+    ///
+    /// # Errors
+    /// The position of the first message that cannot be carried out, and why.
+    /// Nothing is changed then.
+    pub fn apply(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
+        let changes = self.submit(messages, now)?;
+        self.writer.publish();
+        Ok(changes)
+    }
+
+    /// The same without waiting: where a worker is in the way, what was changed is
+    /// seen with one of the next calls. A controller that sends many messages and then
+    /// a barrier has them submitted, and [`publish`](Self::publish) called at the
+    /// barrier.
+    ///
+    /// # Errors
+    /// As those of [`apply`](Self::apply).
+    pub fn submit(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
+        let changes = self.stores.apply(messages, now)?;
+        self.commit(&changes, now);
+        Ok(changes)
+    }
+
+    /// Makes everything submitted visible to every vector whose processing begins
+    /// afterwards.
+    pub fn publish(&mut self) {
+        self.writer.publish();
+    }
+
+    /// Removes the entries whose time is over. Returns what was changed.
+    pub fn expire(&mut self, now: Duration) -> Vec<Change> {
+        let mut changes = Vec::new();
+        while let Some(id) = self.expiry.pop(now) {
+            let Some(entry) = self.stores.flows.get(id) else {
+                continue;
+            };
+            let last = self.last(id);
+            match judge(entry, last, now) {
+                Some(Verdict::Gone(reason)) => changes.extend(self.stores.expire(id, reason)),
+                Some(Verdict::Later(time)) => self.expiry.put_in(id, time),
+                None => {}
+            }
+        }
+        if !changes.is_empty() {
+            self.commit(&changes, now);
+            self.writer.publish();
+        }
+        changes
+    }
+
+    /// Hands changes that the stores have made to the tables, and follows them.
+    fn commit(&mut self, changes: &[Change], now: Duration) {
+        if changes.is_empty() {
+            return;
+        }
+        let Ok(version) = self.writer.apply(changes);
+        self.expiry.follow(changes);
+        for change in changes {
+            let places = match change {
+                Change::Flow(FlowChange::Removed(entry, reason)) => {
+                    let leaving = Leaving::Entry {
+                        entry: Box::new(entry.clone()),
+                        reason: *reason,
+                        now,
+                    };
+                    self.leaving.push_back((version, leaving));
+                    continue;
+                }
+                Change::Flow(FlowChange::Changed {
+                    new,
+                    reset_counts: true,
+                    ..
+                }) => {
+                    let count = self.total(new.id);
+                    self.resets.insert(new.id, count);
+                    continue;
+                }
+                Change::Group(_, GroupSlots(places)) => left(places),
+                Change::Meter(_, MeterSlots(places)) => left(places),
+                _ => continue,
+            };
+            let places = places.into_iter();
+            let places = places.map(|place| (version, Leaving::Place(place)));
+            self.leaving.extend(places);
+        }
+    }
+
+    /// The entries that are gone and that no worker can be counting any more, in the
+    /// order in which they went. To be called now and then: numbers of entries that
+    /// are gone are free for new ones only afterwards. Waits for nobody.
+    pub fn collect_removed(&mut self) -> Vec<RemovedFlow> {
+        let oldest = self.writer.oldest_in_use();
+        let mut removed = Vec::new();
+        while let Some((version, _)) = self.leaving.front()
+            && *version <= oldest
+        {
+            let (_, leaving) = self.leaving.pop_front().expect("it is there");
+            match leaving {
+                Leaving::Entry { entry, reason, now } => {
+                    let id = entry.id;
+                    removed.push(RemovedFlow {
+                        reason,
+                        duration: now.saturating_sub(entry.added),
+                        count: self.flow_count(id),
+                        entry: *entry,
+                    });
+                    self.each_tally(|tally| tally.clear_flow(id));
+                    self.resets.remove(&id);
+                    self.stores.flows.release(id);
+                }
+                Leaving::Place(place) => {
+                    self.each_tally(|tally| tally.clear(place));
+                    self.stores.book.give_back(place);
+                }
+            }
+        }
+        removed
+    }
+
+    fn each_tally(&self, act: impl FnMut(&Tally)) {
+        let tallies = self.tallies.iter().chain([&self.former]);
+        tallies.map(|tally| &**tally).for_each(act);
+    }
+
+    /// What an entry has matched since it began to count.
+    #[must_use]
+    pub fn flow_count(&self, id: RuleId) -> Count {
+        let before = self.resets.get(&id).copied().unwrap_or_default();
+        self.total(id).since(before)
+    }
+
+    fn total(&self, id: RuleId) -> Count {
+        let mut count = Count::default();
+        self.each_tally(|tally| count = count.and(tally.flow(id).0));
+        count
+    }
+
+    /// When the last packet came that an entry has matched, if there was one.
+    #[must_use]
+    pub fn last_match(&self, id: RuleId) -> Option<Duration> {
+        (self.total(id).packets > 0).then(|| self.last(id))
+    }
+
+    fn last(&self, id: RuleId) -> Duration {
+        let mut last = Duration::ZERO;
+        self.each_tally(|tally| last = last.max(tally.flow(id).1));
+        last
+    }
+
+    /// What came to a table.
+    #[must_use]
+    pub fn table_count(&self, table: TableId) -> TableCount {
+        let mut sum = TableCount::default();
+        self.each_tally(|tally| {
+            let count = tally.table(table);
+            sum.lookups += count.lookups;
+            sum.matched += count.matched;
+        });
+        sum
+    }
+
+    /// What came to a group.
+    #[must_use]
+    pub fn group_count(&self, id: GroupId) -> GroupCount {
+        match self.stores.group_places(id) {
+            None => GroupCount::default(),
+            Some(places) => GroupCount {
+                all: self.place_count(places.all),
+                buckets: places
+                    .buckets
+                    .iter()
+                    .map(|&place| self.place_count(place))
+                    .collect(),
+            },
+        }
+    }
+
+    /// What came to a meter.
+    #[must_use]
+    pub fn meter_count(&self, id: MeterId) -> MeterCount {
+        match self.stores.limiter(id) {
+            None => MeterCount::default(),
+            Some(limiter) => MeterCount {
+                all: self.place_count(limiter.place),
+                bands: limiter
+                    .bands
+                    .iter()
+                    .map(|&place| self.place_count(place))
+                    .collect(),
+            },
+        }
+    }
+
+    fn place_count(&self, place: Place) -> Count {
+        let mut count = Count::default();
+        self.each_tally(|tally| count = count.and(tally.place(place)));
+        count
+    }
+
+    /// Makes one engine of several in tables that have entries with fields which came
+    /// late, so that lookups ask one. Answers stay the same. Takes about as long as
+    /// building these tables twice, and waits for workers of older versions: for after
+    /// loading. [`maintain`](Self::maintain) does it a little at a time.
+    ///
+    /// # Errors
+    /// [`TableError`]; tables that were merged before stay so.
+    pub fn merge(&mut self) -> Result<(), TableError> {
+        self.writer.on_both_sides(Side::merge).map(drop)
+    }
+
+    /// For quiet times: moves up to so many entries from engines over few fields to
+    /// those that are to replace them. Says whether there is more to do. Waits for
+    /// nobody.
+    pub fn maintain(&mut self, steps: usize) -> bool {
+        self.writer.maintain(steps)
+    }
+
+    /// Bytes that both sides of all tables hold.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        2 * self.table.reader().pin().bytes()
+    }
+}
+
+impl Worker {
+    /// Processes a vector of packets that came at a time, all by the same version of
+    /// the pipeline.
+    pub fn process(&mut self, packets: &mut [Packet], now: Duration, sink: &mut impl Sink) {
+        self.process_observed(packets, now, sink, &mut Unobserved);
+    }
+
+    /// The same, with somebody who watches.
+    pub fn process_observed(
+        &mut self,
+        packets: &mut [Packet],
+        now: Duration,
+        sink: &mut impl Sink,
+        observer: &mut impl Observer,
+    ) {
+        let side = self.reader.pin();
+        let count = (&*self.tally, now);
+        process::process(&side, packets, count, &mut self.buffers, sink, observer);
+    }
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("flows", &self.stores.flows.len())
+            .field("groups", &self.stores.groups.iter().len())
+            .field("meters", &self.stores.meters.iter().len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,258 @@
+//! What a pipeline was told: entries, groups, meters, ports; and what follows for each
+//! of them from what happens to others.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::RuleId;
+
+use super::limiter::Limiter;
+use super::message::{
+    Change, GroupSlots, Message, MeterSlots, Places, added, new_group, new_meter,
+};
+use super::ports::Ports;
+use super::tally::{GroupPlaces, PlaceBook};
+use crate::action::{Action, GroupId, PortNo};
+use crate::error::{ErrorCode, OpenFlowError};
+use crate::flow::{FlowEntry, FlowStore, Instructions, RemovalReason};
+use crate::group::{GroupChange, GroupStore};
+use crate::meter::{MeterChange, MeterId, MeterStore};
+
+/// What a pipeline was told.
+#[derive(Default)]
+pub(super) struct Stores {
+    pub(super) flows: FlowStore,
+    pub(super) groups: GroupStore,
+    pub(super) meters: MeterStore,
+    pub(super) ports: Ports,
+    pub(super) book: PlaceBook,
+    group_places: HashMap<GroupId, GroupPlaces>,
+    limiters: HashMap<MeterId, Arc<Limiter>>,
+}
+
+impl Stores {
+    /// Carries messages out, all or none; what was changed, in order.
+    ///
+    /// # Errors
+    /// The position of the first message that cannot be carried out, and why.
+    pub(super) fn apply(
+        &mut self,
+        messages: &[Message],
+        now: Duration,
+    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
+        let mut changes = Vec::new();
+        for (number, message) in messages.iter().enumerate() {
+            if let Err(error) = self.change(message, now, &mut changes) {
+                self.undo(changes);
+                return Err((number, error));
+            }
+        }
+        Ok(changes)
+    }
+
+    fn change(
+        &mut self,
+        message: &Message,
+        now: Duration,
+        changes: &mut Vec<Change>,
+    ) -> Result<(), OpenFlowError> {
+        match message {
+            Message::Flow(message) => {
+                self.check_references(&message.instructions)?;
+                let made = self.flows.apply(message, now)?;
+                changes.extend(made.into_iter().map(Change::Flow));
+            }
+            Message::Group(message) => {
+                for change in self.groups.apply(message)? {
+                    let gone = match &change {
+                        GroupChange::Removed(group) => Some(group.id),
+                        _ => None,
+                    };
+                    let places = self.place_group(&change);
+                    changes.push(Change::Group(change, GroupSlots(places)));
+                    if let Some(group) = gone {
+                        let uses = |entry: &FlowEntry| entry.instructions.uses_group(group);
+                        self.remove_where(uses, RemovalReason::GroupDelete, changes);
+                    }
+                }
+            }
+            Message::Meter(message) => {
+                for change in self.meters.apply(message)? {
+                    let gone = match &change {
+                        MeterChange::Removed(meter) => Some(meter.id),
+                        _ => None,
+                    };
+                    let places = self.place_meter(&change);
+                    changes.push(Change::Meter(change, MeterSlots(places)));
+                    if gone.is_some() {
+                        let uses = |entry: &FlowEntry| entry.instructions.meter == gone;
+                        self.remove_where(uses, RemovalReason::MeterDelete, changes);
+                    }
+                }
+            }
+            Message::Table(message) => {
+                let old = self.flows.configure(message)?;
+                changes.push(Change::Table(*message, old));
+            }
+            Message::Port(port, state) => {
+                if !port.is_physical() && *port != PortNo::LOCAL {
+                    let message = format!("{port} is no port");
+                    return Err(OpenFlowError::new(ErrorCode::BadPort, message));
+                }
+                let old = self.ports.set(*port, *state);
+                changes.push(Change::Port {
+                    port: *port,
+                    old,
+                    new: *state,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes changes back.
+    pub(super) fn undo(&mut self, changes: Vec<Change>) {
+        for change in changes.into_iter().rev() {
+            match change {
+                Change::Flow(change) => self.flows.undo(vec![change]),
+                Change::Group(change, GroupSlots(places)) => {
+                    let id = match &change {
+                        GroupChange::Added(group) | GroupChange::Removed(group) => group.id,
+                        GroupChange::Changed { new, .. } => new.id,
+                    };
+                    for place in added(&places) {
+                        self.book.give_back(place);
+                    }
+                    put(&mut self.group_places, id, places.old);
+                    self.groups.undo(vec![change]);
+                }
+                Change::Meter(change, MeterSlots(places)) => {
+                    let id = match &change {
+                        MeterChange::Added(meter) | MeterChange::Removed(meter) => meter.id,
+                        MeterChange::Changed { new, .. } => new.id,
+                    };
+                    for place in added(&places) {
+                        self.book.give_back(place);
+                    }
+                    put(&mut self.limiters, id, places.old);
+                    self.meters.undo(vec![change]);
+                }
+                Change::Table(message, old) => {
+                    let message = crate::flow::TableMod {
+                        config: old,
+                        ..message
+                    };
+                    let undone = self.flows.configure(&message);
+                    undone.expect("the table was configured so before");
+                }
+                Change::Port { port, old, .. } => {
+                    self.ports.set(port, old);
+                }
+            }
+        }
+    }
+
+    /// Removes an entry whose time is over.
+    pub(super) fn expire(&mut self, id: RuleId, reason: RemovalReason) -> Option<Change> {
+        self.flows.remove(id, reason).map(Change::Flow)
+    }
+
+    /// Where a group is counted.
+    pub(super) fn group_places(&self, id: GroupId) -> Option<&GroupPlaces> {
+        self.group_places.get(&id)
+    }
+
+    /// What measures for a meter.
+    pub(super) fn limiter(&self, id: MeterId) -> Option<&Arc<Limiter>> {
+        self.limiters.get(&id)
+    }
+
+    /// Removes the flow entries that use what is gone.
+    fn remove_where(
+        &mut self,
+        uses: impl Fn(&FlowEntry) -> bool,
+        reason: RemovalReason,
+        changes: &mut Vec<Change>,
+    ) {
+        let users = self.flows.iter().filter(|entry| uses(entry));
+        let ids: Vec<RuleId> = users.map(|entry| entry.id).collect();
+        for id in ids {
+            let removed = self.flows.remove(id, reason);
+            changes.extend(removed.map(Change::Flow));
+        }
+    }
+
+    /// Checks that what instructions refer to is there.
+    fn check_references(&self, instructions: &Instructions) -> Result<(), OpenFlowError> {
+        if let Some(meter) = instructions.meter
+            && self.meters.get(meter).is_none()
+        {
+            let message = format!("{instructions}: there is no meter {meter}");
+            return Err(OpenFlowError::new(ErrorCode::InvalidMeter, message));
+        }
+        for action in instructions.apply.iter().chain(&instructions.write) {
+            if let Action::Group(group) = action
+                && self.groups.get(*group).is_none()
+            {
+                let message = format!("{instructions}: there is no group {group}");
+                return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds places for a group as it is now: those that it had, as far as it has as
+    /// many buckets.
+    fn place_group(&mut self, change: &GroupChange) -> Places<GroupPlaces> {
+        let id = match change {
+            GroupChange::Added(group) | GroupChange::Removed(group) => group.id,
+            GroupChange::Changed { new, .. } => new.id,
+        };
+        let old = self.group_places.remove(&id);
+        let new = new_group(change).map(|group| {
+            let (all, had) = match &old {
+                Some(places) => (places.all, places.buckets.clone()),
+                None => (self.book.take(), Vec::new()),
+            };
+            let mut had = had.into_iter();
+            let buckets = group.buckets.iter();
+            let buckets = buckets.map(|_| had.next().unwrap_or_else(|| self.book.take()));
+            GroupPlaces {
+                all,
+                buckets: buckets.collect(),
+            }
+        });
+        put(&mut self.group_places, id, new.clone());
+        Places { old, new }
+    }
+
+    /// The same for a meter, which begins anew to measure.
+    fn place_meter(&mut self, change: &MeterChange) -> Places<Arc<Limiter>> {
+        let id = match change {
+            MeterChange::Added(meter) | MeterChange::Removed(meter) => meter.id,
+            MeterChange::Changed { new, .. } => new.id,
+        };
+        let old = self.limiters.remove(&id);
+        let new = new_meter(change).map(|meter| {
+            let (place, had) = match &old {
+                Some(limiter) => (limiter.place, limiter.bands.clone()),
+                None => (self.book.take(), Vec::new()),
+            };
+            let mut had = had.into_iter();
+            let bands = meter.bands.iter();
+            let bands = bands.map(|_| had.next().unwrap_or_else(|| self.book.take()));
+            let bands = bands.collect();
+            Arc::new(Limiter::new(meter, place, bands))
+        });
+        put(&mut self.limiters, id, new.clone());
+        Places { old, new }
+    }
+}
+
+fn put<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, value: Option<V>) {
+    match value {
+        Some(value) => drop(map.insert(key, value)),
+        None => drop(map.remove(&key)),
+    }
+}

@@ -1,0 +1,122 @@
+//! Lines of meters.
+
+use super::scan::{Fault, part_number, parts, quoted};
+use crate::meter::{Band, BandKind, Meter, MeterCommand, MeterId, MeterMod, MeterUnit};
+
+/// Reads a meter to add: `meter=N,kbps|pktps[,burst][,stats]`, then `bands=` and for
+/// each band `type=drop|dscp_remark,rate=N[,burst_size=N][,prec_level=N]`.
+pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
+    let (head, tail) = match line.split_once("bands=") {
+        Some((head, tail)) => (head, tail),
+        None => (line, &line[line.len()..]),
+    };
+    let (mut id, mut unit, mut burst) = (None, None, false);
+    for part in parts(head) {
+        match part.split_once('=') {
+            Some(("meter", value)) => id = Some(MeterId(part_number(value, "meter")?)),
+            None if part == "kbps" => unit = Some(MeterUnit::Kilobits),
+            None if part == "pktps" => unit = Some(MeterUnit::Packets),
+            None if part == "burst" => burst = true,
+            // Meters count in any case.
+            None if part == "stats" => {}
+            _ => {
+                return Err(Fault::new(
+                    part,
+                    format!("{} says nothing of a meter", quoted(part)),
+                    "`meter=N`, `kbps` or `pktps`, `burst`, `stats` and then `bands=…`",
+                ));
+            }
+        }
+    }
+    let id = id.ok_or_else(|| Fault::missing(head, "`meter=N`"))?;
+    let unit = unit.ok_or_else(|| Fault::missing(head, "`kbps` or `pktps`"))?;
+    let mut bands: Vec<BandText<'_>> = Vec::new();
+    for part in parts(tail) {
+        let Some((name, value)) = part.split_once('=') else {
+            return Err(unknown(part));
+        };
+        if name == "type" {
+            bands.push(BandText::new(part, value)?);
+            continue;
+        }
+        let Some(band) = bands.last_mut() else {
+            let found = format!("{} stands before the first band", quoted(part));
+            return Err(Fault::new(part, found, "`type=drop` or `type=dscp_remark`"));
+        };
+        match name {
+            "rate" => band.rate = Some(part_number(value, "rate")?),
+            "burst_size" if burst => band.burst = part_number(value, "size of a burst")?,
+            "burst_size" => {
+                let found = "a size of bursts, in a meter without bursts";
+                return Err(Fault::new(part, found, "`burst` before `bands=`"));
+            }
+            "prec_level" if band.is_remark => {
+                band.level = Some(part_number(value, "drop precedence")?);
+            }
+            _ => return Err(unknown(part)),
+        }
+    }
+    let bands: Result<Vec<Band>, Fault<'_>> = bands.into_iter().map(BandText::band).collect();
+    Ok(MeterMod {
+        command: MeterCommand::Add,
+        meter: Meter {
+            id,
+            unit,
+            bands: bands?,
+        },
+    })
+}
+
+fn unknown(part: &str) -> Fault<'_> {
+    Fault::new(
+        part,
+        format!("{} says nothing of a band", quoted(part)),
+        "`type=drop|dscp_remark`, `rate=N`, `burst_size=N`, and for dscp_remark `prec_level=N`",
+    )
+}
+
+/// What is read of a band.
+struct BandText<'t> {
+    part: &'t str,
+    is_remark: bool,
+    rate: Option<u32>,
+    burst: u32,
+    level: Option<u8>,
+}
+
+impl<'t> BandText<'t> {
+    fn new(part: &'t str, kind: &'t str) -> Result<BandText<'t>, Fault<'t>> {
+        let is_remark = match kind {
+            "drop" => false,
+            "dscp_remark" => true,
+            _ => {
+                let found = format!("{} is no type of a band", quoted(kind));
+                return Err(Fault::new(kind, found, "`drop` or `dscp_remark`"));
+            }
+        };
+        Ok(BandText {
+            part,
+            is_remark,
+            rate: None,
+            burst: 0,
+            level: None,
+        })
+    }
+
+    fn band(self) -> Result<Band, Fault<'t>> {
+        let missing = |name: &str| {
+            let found = format!("a band without `{name}=`");
+            Fault::new(self.part, found, format!("`{name}=N` after it"))
+        };
+        let kind = match (self.is_remark, self.level) {
+            (false, _) => BandKind::Drop,
+            (true, Some(level)) => BandKind::DscpRemark(level),
+            (true, None) => return Err(missing("prec_level")),
+        };
+        Ok(Band {
+            kind,
+            rate: self.rate.ok_or_else(|| missing("rate"))?,
+            burst: self.burst,
+        })
+    }
+}

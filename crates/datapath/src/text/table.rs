@@ -1,0 +1,27 @@
+//! Lines that configure tables.
+
+use super::scan::{Fault, part_number, parts, quoted};
+use crate::flow::{TableConfig, TableId, TableMod};
+
+/// Reads `table_id=N[,max_entries=N][,eviction]`.
+pub(super) fn read(line: &str) -> Result<TableMod, Fault<'_>> {
+    let (mut table, mut config) = (None, TableConfig::default());
+    for part in parts(line) {
+        match part.split_once('=') {
+            Some(("table_id", value)) => table = Some(TableId(part_number(value, "table")?)),
+            Some(("max_entries", value)) => {
+                config.max_entries = part_number(value, "number of entries")?;
+            }
+            None if part == "eviction" => config.eviction = true,
+            _ => {
+                return Err(Fault::new(
+                    part,
+                    format!("{} says nothing of how a table is configured", quoted(part)),
+                    "`table_id=N`, `max_entries=N`, `eviction`",
+                ));
+            }
+        }
+    }
+    let table = table.ok_or_else(|| Fault::missing(line, "`table_id=N`"))?;
+    Ok(TableMod { table, config })
+}
