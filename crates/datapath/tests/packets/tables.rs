@@ -117,7 +117,7 @@ fn winners_are_the_best_entries_that_match() {
             }
             split += usize::from(world.table.is_split());
             hits += world.check(&packets);
-            if round % 7 == 0 && world.table.merge().is_ok() {
+            if round % 7 == 0 && world.table.rebuild().is_ok() {
                 assert!(!world.table.is_split());
                 world.check(&packets);
             }
