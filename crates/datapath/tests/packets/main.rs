@@ -7,6 +7,7 @@ mod flows;
 mod frames;
 mod groups;
 mod matching;
+mod messages;
 mod parsing;
 mod pipelines;
 mod rewriting;
