@@ -181,3 +181,25 @@ fn a_group_that_is_deleted_takes_its_flow_entries_along() {
     );
     assert_eq!(pipeline.flows().len(), 1);
 }
+
+/// A pipeline after messages, and the port that a packet by port 1 goes out by.
+fn sent(messages: &[Message]) -> (Pipeline, Vec<PortNo>) {
+    let mut pipeline = Pipeline::new(settings("linear"));
+    pipeline.apply(messages, Duration::ZERO).unwrap();
+    let mut recorder = Recorder::default();
+    let mut packets = [Packet::new(&[0; 60], 1)];
+    let mut worker = pipeline.worker();
+    worker.process(&mut packets, Duration::ZERO, &mut recorder);
+    (pipeline, recorder.0)
+}
+
+#[test]
+fn the_local_port_is_among_all_ports() {
+    let port = |port| Message::Port(port, Some(PortState::default()));
+    for action in ["all", "flood"] {
+        let ports = [port(PortNo(1)), port(PortNo(2)), port(PortNo::LOCAL)];
+        let entry = line(&format!("actions={action}"));
+        let messages = [&ports[..], &[entry]].concat();
+        assert_eq!(sent(&messages).1, [PortNo(2), PortNo::LOCAL], "{action}");
+    }
+}
