@@ -203,3 +203,43 @@ fn the_local_port_is_among_all_ports() {
         assert_eq!(sent(&messages).1, [PortNo(2), PortNo::LOCAL], "{action}");
     }
 }
+
+#[test]
+fn buckets_and_bands_of_a_modification_count_from_0() {
+    let group = line("group_id=1,type=all,bucket=actions=output:1,bucket=actions=output:2");
+    let meter = line("meter=1,pktps,burst,bands=type=dscp_remark,rate=1,prec_level=1,burst_size=1");
+    let entry = line("actions=meter:1,group:1");
+    let (mut pipeline, _) = sent(&[group.clone(), meter.clone(), entry]);
+    let mut worker = pipeline.worker();
+    let mut packets = [Packet::new(&[0; 60], 1)];
+    worker.process(&mut packets, Duration::ZERO, &mut Recorder::default());
+    let both = Count {
+        packets: 2,
+        bytes: 120,
+    };
+    let before = pipeline.group_count(GroupId(1));
+    assert_eq!((before.all, before.buckets), (both, vec![both; 2]));
+    let before = pipeline.meter_count(MeterId(1));
+    assert_eq!((before.all, before.bands[0].packets), (both, 1));
+    let (Message::Group(group), Message::Meter(meter)) = (group, meter) else {
+        unreachable!("a group and a meter");
+    };
+    let modify = [
+        Message::Group(GroupMod {
+            command: GroupCommand::Modify,
+            ..group
+        }),
+        Message::Meter(MeterMod {
+            command: MeterCommand::Modify,
+            ..meter
+        }),
+    ];
+    pipeline.apply(&modify, Duration::ZERO).unwrap();
+    let after = pipeline.group_count(GroupId(1));
+    assert_eq!(
+        (after.all, after.buckets),
+        (both, vec![Count::default(); 2])
+    );
+    let after = pipeline.meter_count(MeterId(1));
+    assert_eq!((after.all, after.bands), (both, vec![Count::default()]));
+}
