@@ -15,7 +15,7 @@ use super::ports::Ports;
 use super::tally::{GroupPlaces, PlaceBook};
 use crate::action::{Action, GroupId, PortNo};
 use crate::error::{ErrorCode, OpenFlowError};
-use crate::flow::{FlowEntry, FlowStore, Instructions, RemovalReason};
+use crate::flow::{Command, FlowEntry, FlowStore, Instructions, RemovalReason};
 use crate::group::{GroupChange, GroupStore};
 use crate::meter::{MeterChange, MeterId, MeterStore};
 
@@ -59,7 +59,10 @@ impl Stores {
     ) -> Result<(), OpenFlowError> {
         match message {
             Message::Flow(message) => {
-                self.check_references(&message.instructions)?;
+                // Those of a deletion say nothing.
+                if !matches!(message.command, Command::Delete { .. }) {
+                    self.check_references(&message.instructions)?;
+                }
                 let made = self.flows.apply(message, now)?;
                 changes.extend(made.into_iter().map(Change::Flow));
             }

@@ -243,3 +243,16 @@ fn buckets_and_bands_of_a_modification_count_from_0() {
     let after = pipeline.meter_count(MeterId(1));
     assert_eq!((after.all, after.bands), (both, vec![Count::default()]));
 }
+
+#[test]
+fn instructions_of_a_deletion_say_nothing() {
+    let mut pipeline = Pipeline::new(settings("linear"));
+    let mut deletion = FlowMod::new(Command::Delete { strict: false }, FlowMatch::default());
+    deletion.instructions = Arc::new(Instructions {
+        meter: Some(MeterId(9)),
+        apply: vec![Action::Group(GroupId(9))],
+        ..Instructions::default()
+    });
+    let made = pipeline.apply(&[Message::Flow(deletion)], Duration::ZERO);
+    assert!(made.unwrap().is_empty());
+}
