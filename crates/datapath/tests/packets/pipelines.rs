@@ -256,3 +256,17 @@ fn instructions_of_a_deletion_say_nothing() {
     let made = pipeline.apply(&[Message::Flow(deletion)], Duration::ZERO);
     assert!(made.unwrap().is_empty());
 }
+
+#[test]
+fn every_action_that_is_written_is_checked() {
+    let mut pipeline = Pipeline::new(settings("linear"));
+    let output = |port| Action::Output { port, max_len: 0 };
+    let mut message = FlowMod::new(Command::Add, FlowMatch::default());
+    message.instructions = Arc::new(Instructions {
+        // The second one takes the place of the first one in an action set.
+        write: vec![output(PortNo::ANY), output(PortNo(1))],
+        ..Instructions::default()
+    });
+    let made = pipeline.apply(&[Message::Flow(message)], Duration::ZERO);
+    assert_eq!(made.unwrap_err().1.code(), ErrorCode::BadOutPort);
+}
