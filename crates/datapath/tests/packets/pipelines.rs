@@ -270,3 +270,10 @@ fn every_action_that_is_written_is_checked() {
     let made = pipeline.apply(&[Message::Flow(message)], Duration::ZERO);
     assert_eq!(made.unwrap_err().1.code(), ErrorCode::BadOutPort);
 }
+
+#[test]
+fn a_packet_has_its_port_as_the_physical_one_as_well() {
+    let port = Message::Port(PortNo(2), Some(PortState::default()));
+    let entry = line("in_port=1,in_phy_port=1 actions=output:2");
+    assert_eq!(sent(&[port, entry]).1, [PortNo(2)]);
+}
