@@ -94,7 +94,10 @@ impl Planner {
         let mut snapshot = Snapshot::new();
         loop {
             let side = self.reader.pin();
-            match side.table(table).and_then(|table| table.look(family, &mut snapshot)) {
+            match side
+                .table(table)
+                .and_then(|table| table.look(family, &mut snapshot))
+            {
                 Some(true) => break,
                 Some(false) => {}
                 None => return Ok(None),
