@@ -16,6 +16,7 @@ use std::path::Path;
 
 use classyard_workload::formats::RuleFormat;
 
+mod changes;
 mod engines;
 mod frames;
 mod pipelines;
@@ -94,6 +95,11 @@ pub const TARGETS: &[Target] = &[
         summary: "pipelines as text: no panic, written and read the same, loaded whole or not at all",
         run: pipelines,
     },
+    Target {
+        name: "changes",
+        summary: "bundles, packets and the clock: the datapath does what the reference interpreter does",
+        run: changes,
+    },
 ];
 
 /// All registered engines against the oracle: bytes choose the schema, rules,
@@ -156,6 +162,12 @@ pub fn frames(data: &[u8]) {
 /// Reads, writes, loads and runs pipelines.
 pub fn pipelines(data: &[u8]) {
     pipelines::pipelines(data);
+}
+
+/// A pipeline that changes, against the reference interpreter: bytes choose bundles,
+/// frames and clock.
+pub fn changes(data: &[u8]) {
+    changes::changes(data);
 }
 
 /// What a target's binary does when it is built without libFuzzer: replays the

@@ -34,10 +34,11 @@ pub(crate) struct Sum {
 /// are there.
 pub(crate) fn of_ipv4_header(bytes: &[u8], at: usize) -> Sum {
     let length = usize::from(bytes[at] % 16) * 4;
+    let header = at..bytes.len().min(at + length.max(20));
     Sum {
         kind: Kind::Words,
         place: at + 10..at + 12,
-        covers: vec![at..bytes.len().min(at + length.max(20))],
+        covers: vec![header],
     }
 }
 

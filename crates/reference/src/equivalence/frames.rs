@@ -267,20 +267,33 @@ impl Builder<'_> {
         self.length(start + 4, length);
     }
 
+    /// Two ports. 0 and 65,535 are the same number in checksums.
+    fn ports(&mut self) {
+        for _ in 0..2 {
+            match self.dice.below(5) {
+                0 => self.put(&[0, 0]),
+                1 => self.put(&[0xff, 0xff]),
+                _ => self.random(2),
+            }
+        }
+    }
+
     /// A transport header and what it carries, with 0 in place of the checksum.
     fn transport(&mut self, protocol: u8, icmp: u8) {
         let start = self.bytes.len();
         match protocol {
             6 => {
-                self.random(12);
+                self.ports();
+                self.random(8);
                 self.put(&[0x50, 2, 1, 0, 0, 0, 0, 0]);
             }
             17 => {
-                self.random(4);
+                self.ports();
                 self.put(&[0, 0, 0, 0]);
             }
             132 => {
-                self.random(8);
+                self.ports();
+                self.random(4);
                 self.put(&[0; 4]);
             }
             _ if protocol == icmp => {

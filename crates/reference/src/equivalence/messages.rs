@@ -35,6 +35,60 @@ pub(crate) struct Shape {
     pub(crate) meters_everywhere: bool,
     /// One in so many messages, or parts of them, is meant to be refused.
     pub(crate) wrong: usize,
+    /// Entries have timeouts, one in so many.
+    pub(crate) timed: usize,
+    /// Tables are configured to hold few entries, one message in so many.
+    pub(crate) tight: usize,
+}
+
+/// What a switch has when a message is made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    pub(crate) entries: usize,
+    pub(crate) groups: Vec<GroupId>,
+    pub(crate) meters: Vec<MeterId>,
+}
+
+/// The numbers of groups and meters that messages are about.
+const GROUPS: std::ops::RangeInclusive<u32> = 1..=6;
+const METERS: std::ops::RangeInclusive<u32> = 1..=4;
+
+impl Held {
+    /// A group that is there, mostly.
+    fn group(&self, dice: &mut dyn Dice) -> GroupId {
+        match self.groups.is_empty() || dice.one_in(30) {
+            true => GroupId(*dice.pick(&GROUPS.collect::<Vec<u32>>())),
+            false => *dice.pick(&self.groups),
+        }
+    }
+
+    /// A group that is not there, mostly.
+    fn new_group(&self, dice: &mut dyn Dice) -> GroupId {
+        let mut others = GROUPS.map(GroupId).collect::<Vec<_>>();
+        others.retain(|group| !self.groups.contains(group));
+        match others.is_empty() || dice.one_in(12) {
+            true => GroupId(*dice.pick(&GROUPS.collect::<Vec<u32>>())),
+            false => *dice.pick(&others),
+        }
+    }
+
+    /// A meter that is there, mostly.
+    fn meter(&self, dice: &mut dyn Dice) -> Option<MeterId> {
+        match self.meters.is_empty() {
+            true => dice.one_in(30).then_some(MeterId(1)),
+            false => Some(*dice.pick(&self.meters)),
+        }
+    }
+
+    /// A meter that is not there, mostly.
+    fn new_meter(&self, dice: &mut dyn Dice) -> MeterId {
+        let mut others = METERS.map(MeterId).collect::<Vec<_>>();
+        others.retain(|meter| !self.meters.contains(meter));
+        match others.is_empty() || dice.one_in(12) {
+            true => MeterId(*dice.pick(&METERS.collect::<Vec<u32>>())),
+            false => *dice.pick(&others),
+        }
+    }
 }
 
 /// Fields that matches of worlds have.
@@ -201,18 +255,14 @@ fn half(small: usize) -> u16 {
     u16::try_from(small).expect("a small number")
 }
 
-fn group_id(dice: &mut dyn Dice) -> GroupId {
-    GroupId(1 + word(dice.below(6)))
-}
-
-fn action(shape: &Shape, dice: &mut dyn Dice) -> Action {
+fn action(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> Action {
     let last = Field::Reg0.index() + REGISTERS;
     match dice.below(24) {
         0..5 => Action::Output {
             port: port(shape, dice),
             max_len: half(dice.below(3) * 64),
         },
-        5..7 => Action::Group(group_id(dice)),
+        5..7 if !held.groups.is_empty() || dice.one_in(30) => Action::Group(held.group(dice)),
         7 => Action::SetQueue(word(dice.below(3))),
         8 => Action::PushVlan(*dice.pick(&[0x8100, 0x8100, 0x88a8, 0x88a8, 0x9100])),
         9 => Action::PopVlan,
@@ -229,7 +279,11 @@ fn action(shape: &Shape, dice: &mut dyn Dice) -> Action {
             };
             let fields: Vec<Field> = matched().filter(settable).collect();
             let field = *dice.pick(&fields);
-            let mut value = value(field, dice);
+            let mut value = match packet.get(field) {
+                // A checksum may change where its field does not.
+                Some(own) if dice.one_in(4) => own,
+                _ => value(field, dice),
+            };
             let mut mask = all_bits(field);
             if field == Field::VlanVid && !dice.one_in(shape.wrong) {
                 value |= PRESENT;
@@ -243,10 +297,16 @@ fn action(shape: &Shape, dice: &mut dyn Dice) -> Action {
 }
 
 /// Actions of which most fit the packets of a match.
-fn fitting(shape: &Shape, values: &[FieldValue], dice: &mut dyn Dice) -> Vec<Action> {
+fn fitting(
+    shape: &Shape,
+    held: &Held,
+    packet: &Packet,
+    values: &[FieldValue],
+    dice: &mut dyn Dice,
+) -> Vec<Action> {
     let mut actions = Vec::new();
     for _ in 0..dice.below(6) {
-        actions.push(action(shape, dice));
+        actions.push(action(shape, held, packet, dice));
         if actions::check(&actions, values).is_err() && !dice.one_in(shape.wrong) {
             actions.pop();
         }
@@ -256,17 +316,19 @@ fn fitting(shape: &Shape, values: &[FieldValue], dice: &mut dyn Dice) -> Vec<Act
 
 fn instructions(
     shape: &Shape,
+    held: &Held,
+    packet: &Packet,
     table: TableId,
     values: &[FieldValue],
     dice: &mut dyn Dice,
 ) -> Instructions {
     let apply = match dice.one_in(3) {
         true => Vec::new(),
-        false => fitting(shape, values, dice),
+        false => fitting(shape, held, packet, values, dice),
     };
     let mut write = Vec::new();
     if dice.one_in(2) {
-        write = fitting(shape, values, dice);
+        write = fitting(shape, held, packet, values, dice);
         // An action set is checked in the order in which it is carried out.
         let mut set = Vec::new();
         actions::write(&mut set, &write);
@@ -294,7 +356,7 @@ fn instructions(
     };
     let may_meter = shape.meters_everywhere || table == shape.tables[0];
     Instructions {
-        meter: (may_meter && dice.one_in(4)).then(|| MeterId(1 + word(dice.below(3)))),
+        meter: held.meter(dice).filter(|_| may_meter && dice.one_in(3)),
         apply,
         clear: dice.one_in(6),
         write,
@@ -306,7 +368,7 @@ fn instructions(
 fn flow_message(
     shape: &Shape,
     packet: &Packet,
-    held: usize,
+    held: &Held,
     dice: &mut dyn Dice,
 ) -> Result<FlowMod, String> {
     let mut flow = FlowMatch::default();
@@ -315,7 +377,7 @@ fn flow_message(
         flow = flow_match(&values)?.unwrap_or_default();
     }
     let strict = dice.one_in(2);
-    let adds = if held < shape.most { 8 } else { 2 };
+    let adds = if held.entries < shape.most { 12 } else { 2 };
     let command = match dice.below(4 + adds) {
         0 | 1 => Command::Modify { strict },
         2 | 3 => Command::Delete { strict },
@@ -325,7 +387,7 @@ fn flow_message(
     if dice.one_in(3) {
         table = shape.tables[0];
     }
-    let instructions = instructions(shape, table, flow.values(), dice);
+    let instructions = instructions(shape, held, packet, table, flow.values(), dice);
     let mut message = FlowMod::new(command, flow);
     message.instructions = Arc::new(instructions);
     message.table = table;
@@ -338,12 +400,14 @@ fn flow_message(
     message.priority = half(dice.below(4));
     message.cookie = dice.below(8) as u64;
     message.cookie_mask = *dice.pick(&[0, 0, 0, 1, 7, u64::MAX]);
-    let timeout = |dice: &mut dyn Dice| half(dice.below(8).saturating_sub(4));
-    (message.idle_timeout, message.hard_timeout) = (timeout(dice), timeout(dice));
+    if dice.one_in(shape.timed) {
+        let timeout = |dice: &mut dyn Dice| half(dice.below(4));
+        (message.idle_timeout, message.hard_timeout) = (timeout(dice), timeout(dice));
+    }
     message.importance = half(dice.below(3));
     message.flags = FlowFlags {
         send_removed: dice.one_in(3),
-        check_overlap: dice.one_in(6),
+        check_overlap: dice.one_in(10),
         reset_counts: dice.one_in(3),
         no_packet_counts: dice.one_in(9),
         no_byte_counts: dice.one_in(9),
@@ -352,7 +416,7 @@ fn flow_message(
         message.out_port = Some(port(shape, dice));
     }
     if dice.one_in(6) {
-        message.out_group = Some(group_id(dice));
+        message.out_group = Some(held.group(dice));
     }
     // A deletion that leaves nothing is for now and then.
     if is_delete && !strict && message.flow.values().is_empty() && !dice.one_in(8) {
@@ -362,7 +426,7 @@ fn flow_message(
     Ok(message)
 }
 
-fn group_message(shape: &Shape, dice: &mut dyn Dice) -> GroupMod {
+fn group_message(shape: &Shape, held: &Held, packet: &Packet, dice: &mut dyn Dice) -> GroupMod {
     let kind = *dice.pick(&[
         GroupType::All,
         GroupType::Select,
@@ -383,8 +447,10 @@ fn group_message(shape: &Shape, dice: &mut dyn Dice) -> GroupMod {
             weight: if is_weighed { half(dice.below(4)) } else { 0 },
             watch_port: (watches && !(by_group && dice.one_in(2)))
                 .then(|| PortNo(1 + word(dice.below(5)))),
-            watch_group: by_group.then(|| group_id(dice)),
-            actions: (0..dice.below(4)).map(|_| action(shape, dice)).collect(),
+            watch_group: by_group.then(|| held.group(dice)),
+            actions: (0..dice.below(4))
+                .map(|_| action(shape, held, packet, dice))
+                .collect(),
         }
     });
     let buckets = buckets.collect();
@@ -396,7 +462,10 @@ fn group_message(shape: &Shape, dice: &mut dyn Dice) -> GroupMod {
         GroupCommand::Modify,
         GroupCommand::Delete,
     ]);
-    let mut id = group_id(dice);
+    let mut id = match command {
+        GroupCommand::Add => held.new_group(dice),
+        _ => held.group(dice),
+    };
     if dice.one_in(shape.wrong) {
         id = *dice.pick(&[GroupId(0), GroupId::MAX, GroupId::ALL, GroupId(0xffff_ff01)]);
     }
@@ -406,7 +475,7 @@ fn group_message(shape: &Shape, dice: &mut dyn Dice) -> GroupMod {
     }
 }
 
-fn meter_message(shape: &Shape, dice: &mut dyn Dice) -> MeterMod {
+fn meter_message(shape: &Shape, held: &Held, dice: &mut dyn Dice) -> MeterMod {
     let unit = *dice.pick(&[MeterUnit::Packets, MeterUnit::Kilobits]);
     let count = dice.below(4);
     let bands = (0..count).map(|_| {
@@ -430,7 +499,10 @@ fn meter_message(shape: &Shape, dice: &mut dyn Dice) -> MeterMod {
         MeterCommand::Modify,
         MeterCommand::Delete,
     ]);
-    let mut id = MeterId(1 + word(dice.below(3)));
+    let mut id = match command {
+        MeterCommand::Add => held.new_meter(dice),
+        _ => held.meter(dice).unwrap_or(MeterId(1)),
+    };
     if dice.one_in(shape.wrong) {
         id = *dice.pick(&[MeterId(0), MeterId::MAX, MeterId::ALL, MeterId(0xffff_0001)]);
     }
@@ -442,7 +514,7 @@ fn meter_message(shape: &Shape, dice: &mut dyn Dice) -> MeterMod {
 
 fn table_message(shape: &Shape, dice: &mut dyn Dice) -> TableMod {
     let mut table = *dice.pick(&shape.tables);
-    let mut max_entries = word(*dice.pick(&[0, 1, 2, 3, 5, 8, 12, 20, 1000]));
+    let mut max_entries = word(*dice.pick(&[0, 1, 2, 3, 5, 8, 12, 20, 1000, 1000]));
     if dice.one_in(shape.wrong) {
         table = *dice.pick(&[TableId(254), TableId(255)]);
     }
@@ -480,13 +552,13 @@ pub(crate) fn port_message(shape: &Shape, dice: &mut dyn Dice) -> Message {
 pub(crate) fn message(
     shape: &Shape,
     packet: &Packet,
-    held: usize,
+    held: &Held,
     dice: &mut dyn Dice,
 ) -> Result<Message, String> {
     Ok(match dice.below(20) {
-        0..3 => Message::Group(group_message(shape, dice)),
-        3..5 => Message::Meter(meter_message(shape, dice)),
-        5 => Message::Table(table_message(shape, dice)),
+        0..2 => Message::Group(group_message(shape, held, packet, dice)),
+        2 => Message::Meter(meter_message(shape, held, dice)),
+        3 if dice.one_in(shape.tight) => Message::Table(table_message(shape, dice)),
         6 => port_message(shape, dice),
         _ => Message::Flow(flow_message(shape, packet, held, dice)?),
     })

@@ -11,7 +11,7 @@ use classyard_datapath::pipeline::{
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
 use classyard_workload::kit::random::Dice;
 
-use super::messages::{self, Shape};
+use super::messages::{self, Held, Shape};
 use super::{Options, Summary, frames};
 use crate::switch::{Event, Reference};
 use crate::{Packet as ReferencePacket, state};
@@ -115,9 +115,11 @@ impl World {
         }
         let shape = Shape {
             tables,
-            most: 1 + dice.below(options.entries),
+            most: 1 + options.entries / 4 + dice.below(options.entries),
             meters_everywhere: vector == 1,
-            wrong: *dice.pick(&[8, 40, 400]),
+            wrong: *dice.pick(&[12, 60, 400]),
+            timed: *dice.pick(&[1, 3, 20]),
+            tight: *dice.pick(&[1, 5, 50]),
         };
         let mut world = World {
             frames: (0..options.frames).map(|_| frames::frame(dice)).collect(),
@@ -145,10 +147,11 @@ impl World {
 
     /// The clock, bundles, and packets.
     pub(crate) fn step(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
-        self.now += match dice.below(6) {
+        self.now += match dice.below(7) {
             0 => Duration::from_secs(dice.below(4) as u64),
             1 => Duration::from_millis(dice.below(3000) as u64),
             2 => Duration::from_nanos(dice.below(3) as u64),
+            3 => Duration::from_nanos(dice.below(2_000_000_000) as u64),
             _ => Duration::from_millis(dice.below(40) as u64),
         };
         if dice.one_in(2) {
@@ -212,12 +215,16 @@ impl World {
     }
 
     fn draw_bundle(&mut self, dice: &mut dyn Dice) -> Result<Vec<Message>, String> {
-        let held = self.reference.entries().len();
+        let held = Held {
+            entries: self.reference.entries().len(),
+            groups: self.reference.groups().map(|it| it.group.id).collect(),
+            meters: self.reference.meters().map(|(id, _)| id).collect(),
+        };
         let count = 1 + dice.below(5);
         let mut bundle = Vec::new();
         for _ in 0..count {
             let packet = self.packet(dice);
-            bundle.push(messages::message(&self.shape, &packet, held, dice)?);
+            bundle.push(messages::message(&self.shape, &packet, &held, dice)?);
         }
         Ok(bundle)
     }
