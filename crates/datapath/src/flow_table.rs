@@ -8,7 +8,11 @@
 //! [`TableSettings::rebuild_below`] rules that is done at once. Beyond, the entry goes
 //! to another engine with a wider projection, and a lookup asks both. Then either
 //! [`FlowTable::maintain`] moves the rules over, some at a time, until the narrow engine
-//! is empty, or [`FlowTable::merge`] makes one engine of them at once.
+//! is empty, or [`FlowTable::rebuild`] makes one engine of them at once.
+//!
+//! Engines that are fitted to their rules are fitted again as rules change
+//! ([`classyard::reoptimise`]): the plan is computed from a snapshot of an engine, and
+//! installed in it by [`FlowTable::maintain`].
 //!
 //! ```text
 //! entries:  { id → priority, match }
@@ -31,8 +35,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use classyard::{
-    ActionId, BuildError, Classifier, EngineSpec, KeySlice, Limits, NoProgress, Priority, RuleId,
-    RuleSet, Scratch, Transaction, UpdateError, Winner,
+    ActionId, BuildError, Classifier, EngineSpec, KeySlice, Limits, LookupPlan, NoProgress,
+    Priority, Reoptimise, RuleId, RuleSet, Scratch, Snapshot, Transaction, UpdateError, Winner,
 };
 
 use crate::flow_match::{Family, FlowMatch};
@@ -219,15 +223,15 @@ impl FlowTable {
         self.families.iter().any(|rules| rules.parts.len() > 1)
     }
 
-    /// Makes one engine of two, in every family, over just the fields that entries
-    /// have by now.
+    /// Builds every family's engine anew, one over just the fields that entries have by
+    /// now.
     ///
     /// # Errors
     /// [`TableError`]; the table answers as before then.
-    pub fn merge(&mut self) -> Result<(), TableError> {
+    pub fn rebuild(&mut self) -> Result<(), TableError> {
         for family in Family::ALL {
             let rules = &mut self.families[family as usize];
-            if rules.parts.len() > 1 {
+            if !rules.parts.is_empty() {
                 let members = self.entries.iter();
                 let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
                 rules.parts = vec![Part::build(members, family, &self.settings)?];
@@ -237,10 +241,61 @@ impl FlowTable {
         Ok(())
     }
 
+    /// The engine with most entries of a family, where it can be fitted again.
+    fn main_engine(&self, family: Family) -> Option<&dyn Reoptimise> {
+        let parts = self.families[family as usize].parts.iter();
+        let part = parts.max_by_key(|part| part.rules)?;
+        part.engine.dynamic()?.reoptimise()
+    }
+
+    /// A family whose engine should be fitted to its entries again, as lookups cost
+    /// much more than when it was.
+    #[must_use]
+    pub fn drifted(&self) -> Option<Family> {
+        let mut families = Family::ALL.into_iter();
+        families.find(|&family| {
+            let engine = self.main_engine(family);
+            engine.is_some_and(|engine| engine.drift().is_due())
+        })
+    }
+
+    /// Copies some more of what a plan for a family's engine needs to know; says
+    /// whether that was all. `None` where there is nothing to plan.
+    pub fn look(&self, family: Family, snapshot: &mut Snapshot) -> Option<bool> {
+        Some(self.main_engine(family)?.look(snapshot))
+    }
+
+    /// Begins to arrange a family's entries as a plan says, where the engine is still
+    /// the one that the plan is for; says whether it is.
+    pub fn install(&mut self, family: Family, plan: &LookupPlan) -> bool {
+        let parts = &mut self.families[family as usize].parts;
+        let fitting = parts.iter_mut().find(|part| {
+            let schema = part.projection.schema();
+            plan.fits(part.engine.engine(), schema)
+        });
+        let engine = fitting.and_then(|part| part.engine.as_dynamic()?.reoptimise_mut());
+        engine.is_some_and(|engine| engine.install(plan))
+    }
+
+    /// Whether [`maintain`](Self::maintain) has anything to do.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        let parts = self.families.iter().flat_map(|rules| &rules.parts);
+        let mut engines = parts.filter_map(|part| part.engine.dynamic()?.reoptimise());
+        self.is_split() || engines.any(Reoptimise::is_installing)
+    }
+
     /// Where a family has several engines, moves up to so many entries from the
-    /// narrowest to the widest one; returns how many it has moved. An engine without
-    /// entries goes. Answers stay the same.
+    /// narrowest to the widest one; an engine without entries goes. Makes as many steps
+    /// of installing plans. Answers stay the same. Returns how many entries it has
+    /// moved.
     pub fn maintain(&mut self, steps: usize) -> usize {
+        for part in self.families.iter_mut().flat_map(|rules| &mut rules.parts) {
+            let engine = part.engine.as_dynamic();
+            if let Some(engine) = engine.and_then(|engine| engine.reoptimise_mut()) {
+                engine.step(steps);
+            }
+        }
         let mut left = steps;
         for family in Family::ALL {
             let rules = &mut self.families[family as usize];

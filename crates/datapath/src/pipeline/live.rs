@@ -7,14 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::table::{Reader, Table, Writer};
-use classyard::{RuleId, Version};
+use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
 use super::expiry::{Expiry, Verdict, judge};
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
 use super::observer::{Observer, Unobserved};
 use super::ports::Ports;
 use super::process::{self, Buffers, Sink};
-use super::side::{AllAccepted, Side};
+use super::side::{AllAccepted, Plan, Side};
 use super::stores::Stores;
 use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally};
 use crate::action::GroupId;
@@ -71,6 +71,45 @@ pub struct Worker {
     reader: Reader<Side>,
     tally: Arc<Tally>,
     buffers: Buffers,
+}
+
+/// Computes how engines are to be arranged whose entries have changed much, beside
+/// workers and changes.
+pub struct Planner {
+    reader: Reader<Side>,
+}
+
+impl Planner {
+    /// A plan for an engine that lookups cost half as much again as when it was fitted
+    /// to its entries, if there is one. Pins the pipeline for moments, to copy some
+    /// hundred entries each time, and then computes for about as long as building the
+    /// engine takes.
+    ///
+    /// # Errors
+    /// [`BuildError::Stopped`] when the observer cancels.
+    pub fn plan(&mut self, progress: &mut dyn Progress) -> Result<Option<Plan>, BuildError> {
+        let Some((table, family)) = self.reader.pin().drifted() else {
+            return Ok(None);
+        };
+        let mut snapshot = Snapshot::new();
+        loop {
+            let side = self.reader.pin();
+            match side
+                .table(table)
+                .and_then(|table| table.look(family, &mut snapshot))
+            {
+                Some(true) => break,
+                Some(false) => {}
+                None => return Ok(None),
+            }
+        }
+        let plan = snapshot.compute(progress)?;
+        Ok(plan.map(|plan| Plan {
+            table,
+            family,
+            plan,
+        }))
+    }
 }
 
 impl Pipeline {
@@ -350,20 +389,21 @@ impl Pipeline {
         count
     }
 
-    /// Makes one engine of several in tables that have entries with fields which came
-    /// late, so that lookups ask one. Answers stay the same. Takes about as long as
-    /// building these tables twice, and waits for workers of older versions: for after
-    /// loading. [`maintain`](Self::maintain) does it a little at a time.
+    /// Builds the engines of all tables anew, over just the fields that entries have by
+    /// now. Answers stay the same. Takes as long as building them twice, and waits for
+    /// workers of older versions: for after loading. Beside packets,
+    /// [`maintain`](Self::maintain) does it a little at a time, as a [`Plan`] says that
+    /// a [`Planner`] has computed.
     ///
     /// # Errors
-    /// [`TableError`]; tables that were merged before stay so.
-    pub fn merge(&mut self) -> Result<(), TableError> {
-        self.writer.on_both_sides(Side::merge).map(drop)
+    /// [`TableError`]; tables that were built before stay so.
+    pub fn rebuild(&mut self) -> Result<(), TableError> {
+        self.writer.on_both_sides(Side::rebuild).map(drop)
     }
 
     /// For quiet times: moves up to so many entries from engines over few fields to
-    /// those that are to replace them. Says whether there is more to do. Waits for
-    /// nobody.
+    /// those that are to replace them, and to where plans want them. Says whether there
+    /// is more to do. Waits for nobody.
     pub fn maintain(&mut self, steps: usize) -> bool {
         self.writer.maintain(steps)
     }
@@ -375,6 +415,22 @@ impl Pipeline {
         let mut reader = self.table.reader();
         let side = reader.pin();
         side.table(table).map_or(0, FlowTable::engine_tables)
+    }
+
+    /// Computes plans for engines that should be fitted to their entries again: on a
+    /// thread of the caller's.
+    #[must_use]
+    pub fn planner(&self) -> Planner {
+        Planner {
+            reader: self.table.reader(),
+        }
+    }
+
+    /// Begins to arrange entries as a plan says; [`maintain`](Self::maintain) and later
+    /// changes go on with it. A plan for an engine that is another one by now does
+    /// nothing.
+    pub fn install(&mut self, plan: Plan) {
+        self.writer.operate(plan);
     }
 
     /// Bytes that both sides of all tables hold.
@@ -412,6 +468,12 @@ impl fmt::Debug for Pipeline {
             .field("groups", &self.stores.groups.iter().len())
             .field("meters", &self.stores.meters.iter().len())
             .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Planner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Planner").finish_non_exhaustive()
     }
 }
 

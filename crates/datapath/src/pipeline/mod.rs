@@ -51,9 +51,10 @@ mod stores;
 mod tally;
 
 pub use actions::flow_hash;
-pub use live::{Pipeline, RemovedFlow, Worker};
+pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
 pub use observer::{Node, Observer, Unobserved};
 pub use ports::{PortState, Ports};
 pub use process::{PacketInReason, Sink};
+pub use side::Plan;
 pub use tally::{Count, GroupCount, MeterCount, TableCount};

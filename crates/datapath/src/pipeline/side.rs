@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use classyard::table::{Accepted, Replica};
-use classyard::{Priority, RuleId};
+use classyard::{LookupPlan, Priority, RuleId};
 
 use super::limiter::Limiter;
 use super::message::{Change, GroupSlots, MeterSlots, new_group, new_meter};
@@ -17,6 +17,7 @@ use super::ports::Ports;
 use super::tally::Place;
 use crate::action::{Action, ActionSet, GroupId, PortNo};
 use crate::flow::{FlowEntry, Instructions, TableId};
+use crate::flow_match::Family;
 use crate::flow_table::{FlowTable, TableError, TableSettings};
 use crate::group::{Bucket, Group, GroupChange, GroupType};
 use crate::meter::{MeterChange, MeterId};
@@ -70,10 +71,16 @@ impl Side {
         }
     }
 
-    /// Makes one engine of several, in all tables.
-    pub(super) fn merge(&mut self) -> Result<(), TableError> {
+    /// Builds the engines of all tables anew.
+    pub(super) fn rebuild(&mut self) -> Result<(), TableError> {
         let mut tables = self.tables.iter_mut().flatten();
-        tables.try_for_each(FlowTable::merge)
+        tables.try_for_each(FlowTable::rebuild)
+    }
+
+    /// A table and family whose engine should be fitted to its entries again.
+    pub(super) fn drifted(&self) -> Option<(TableId, Family)> {
+        let mut tables = (0..).zip(&self.tables);
+        tables.find_map(|(number, table)| Some((TableId(number), table.as_ref()?.drifted()?)))
     }
 
     #[inline]
@@ -216,6 +223,15 @@ fn ready(bucket: &Bucket, place: Place) -> SideBucket {
     }
 }
 
+/// How an engine of a family's entries is to be arranged: computed beside workers and
+/// changes, by a [`Planner`](super::Planner).
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub(super) table: TableId,
+    pub(super) family: Family,
+    pub(super) plan: LookupPlan,
+}
+
 /// The stores check messages before there are changes, so every change is accepted.
 pub(super) struct AllAccepted;
 
@@ -224,17 +240,26 @@ impl Replica for Side {
     type Refusal = Infallible;
     type Log = Vec<Change>;
     type Accepted = AllAccepted;
-    type Operation = Infallible;
+    type Operation = Plan;
 
     fn replay(&mut self, log: &Vec<Change>, changes: Range<usize>) {
         log[changes].iter().for_each(|change| self.make(change));
     }
 
-    fn operate(&mut self, operation: &Infallible) {
-        match *operation {}
+    fn operate(&mut self, plan: &Plan) {
+        let at = usize::from(plan.table.0);
+        if let Some(table) = self.tables.get_mut(at).and_then(Option::as_mut) {
+            // The engine may be another one by now.
+            table.install(plan.family, &plan.plan);
+        }
     }
 
-    /// Moves that many entries from an engine to the one that is to replace it.
+    fn replaces(plan: &Plan, earlier: &Plan) -> bool {
+        (plan.table, plan.family) == (earlier.table, earlier.family)
+    }
+
+    /// Moves that many entries from an engine to the one that is to replace it, and as
+    /// many to where plans want them.
     fn maintain(&mut self, steps: usize) -> bool {
         let mut left = steps;
         for table in self.tables.iter_mut().flatten() {
@@ -244,7 +269,7 @@ impl Replica for Side {
     }
 
     fn is_unfinished(&self) -> bool {
-        self.tables.iter().flatten().any(FlowTable::is_split)
+        self.tables.iter().flatten().any(FlowTable::is_unfinished)
     }
 
     fn bytes(&self) -> usize {

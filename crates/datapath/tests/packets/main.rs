@@ -6,6 +6,7 @@ mod actions;
 mod flows;
 mod frames;
 mod groups;
+mod live;
 mod matching;
 mod parsing;
 mod pipelines;

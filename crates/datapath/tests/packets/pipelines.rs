@@ -574,7 +574,7 @@ fn packets_come_out_as_the_text_says() {
                 }
                 world.change_ports();
                 events += world.check(&packets);
-                if world.dice.one_in(4) && world.pipeline.merge().is_ok() {
+                if world.dice.one_in(4) && world.pipeline.rebuild().is_ok() {
                     world.check(&packets);
                 }
                 most = most.max(world.pipeline.flows().len());

@@ -117,7 +117,13 @@ fn winners_are_the_best_entries_that_match() {
             }
             split += usize::from(world.table.is_split());
             hits += world.check(&packets);
-            if round % 7 == 0 && world.table.merge().is_ok() {
+            // Some entries move to the engine that is to replace theirs.
+            if world.dice.one_in(3) {
+                let steps = 1 + world.dice.below(20) as usize;
+                assert!(world.table.maintain(steps) <= steps);
+                world.check(&packets);
+            }
+            if round % 7 == 0 && world.table.rebuild().is_ok() {
                 assert!(!world.table.is_split());
                 world.check(&packets);
             }
@@ -131,6 +137,28 @@ fn winners_are_the_best_entries_that_match() {
         let packets: Vec<Packet> = (0..24).map(|_| world.packet()).collect();
         assert_eq!(world.check(&packets), 0);
         assert_eq!(world.table.bytes(), 0, "{engine}: no engine is left");
+    }
+}
+
+#[test]
+fn maintaining_ends_with_one_engine_that_has_all_entries() {
+    for engine in ["forest", "tuplemerge"] {
+        let mut world = World::new(engine, 0, 6);
+        let packets: Vec<Packet> = (0..200).map(|_| world.packet()).collect();
+        for packet in &packets {
+            world.add(packet);
+        }
+        assert!(world.table.is_split() && world.table.is_unfinished());
+        world.check(&packets);
+        let mut moved = 0;
+        while world.table.is_split() {
+            moved += world.table.maintain(3);
+            world.check(&packets[..10]);
+            // Changes go on meanwhile.
+            world.remove();
+        }
+        assert!(moved > 5, "{engine}: {moved}");
+        world.check(&packets);
     }
 }
 

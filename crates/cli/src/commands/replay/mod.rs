@@ -12,7 +12,6 @@ use classyard_workload::capture::{self, Capture};
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use classyard_workload::packet::LinkType;
 
-use crate::bench::timed;
 use crate::embedded;
 use crate::failure::Failure;
 use crate::input::files::only_one_from_stdin;
@@ -24,10 +23,12 @@ use crate::output::style::counted;
 use crate::reporter::Reporter;
 
 mod ports;
+mod rate;
 mod report;
 
-use ports::{Nowhere, OutPorts};
-use report::{CaptureRow, Rate, ReplayReport};
+use ports::OutPorts;
+use rate::RateArgs;
+use report::{CaptureRow, ReplayReport};
 
 /// Run a capture through a pipeline of OpenFlow tables: what goes where, and by which flow
 ///
@@ -75,6 +76,9 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 
     #[command(flatten)]
+    rate: RateArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -83,10 +87,6 @@ const REBUILD_BELOW: usize = 1_000;
 
 /// Packets of a vector.
 const VECTOR: usize = 256;
-
-/// CPU time that passes for the rate take, and the fewest of them.
-const TIMED: f64 = 0.1;
-const PASSES: usize = 3;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
@@ -123,7 +123,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         malformed: report::malformed(&replayed.malformed),
     };
     let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture);
-    report.rate = rate(&mut worker, &frames);
+    drop(worker);
+    report.rate = rate::measure(&args.rate, &mut pipeline, &frames, reporter.progress());
     replayed.ports.finish()?;
     args.output.report(&report)
 }
@@ -193,32 +194,6 @@ impl Replayed {
     }
 }
 
-/// Passes over all packets in vectors, flat out: from the bytes of the capture to the
-/// calls that would send packets.
-fn rate(worker: &mut Worker, frames: &Frames<'_>) -> Option<Rate> {
-    if frames.all.is_empty() {
-        return None;
-    }
-    let mut vector = vec![Packet::default(); VECTOR];
-    let now = frames.all.last().map_or(Duration::ZERO, |last| last.time);
-    let mut pass = || {
-        for frames in frames.all.chunks(VECTOR) {
-            let vector = &mut vector[..frames.len()];
-            for (packet, frame) in vector.iter_mut().zip(frames) {
-                packet.receive(frame.bytes, frame.in_port);
-            }
-            worker.process(vector, now, &mut Nowhere);
-        }
-    };
-    pass();
-    let (mut seconds, mut passes) = (0.0, 0);
-    while seconds < TIMED || passes < PASSES {
-        seconds += timed(&mut pass).1;
-        passes += 1;
-    }
-    Some(Rate::new(passes * frames.all.len(), passes, seconds))
-}
-
 /// Where each flow and group of a pipeline was read, by its text.
 type Lines = Vec<text::Located>;
 
@@ -236,9 +211,9 @@ fn load_pipeline(args: &Args, reporter: Reporter) -> Result<(Pipeline, Lines), F
     });
     match text::load(&content, &mut pipeline, Duration::ZERO) {
         Ok(lines) => {
-            // Two engines answer as well as one, only not as fast.
-            if let Err(error) = pipeline.merge() {
-                reporter.note(&format!("some tables have two engines: {error}"));
+            // Engines that were filled rule by rule answer as well, only not as fast.
+            if let Err(error) = pipeline.rebuild() {
+                reporter.note(&format!("engines stay as they were filled: {error}"));
             }
             Ok((pipeline, lines))
         }

@@ -10,6 +10,7 @@ use classyard_datapath::pipeline::{Message, Pipeline};
 use classyard_datapath::{Flaw, PortNo};
 use serde::Serialize;
 
+use super::rate::Rate;
 use super::{Lines, Replayed};
 use crate::output::style::{counted, grouped};
 use crate::output::table::{Side, Table, fact, heading};
@@ -35,15 +36,6 @@ pub(super) struct CaptureRow {
     pub(super) packets: usize,
     pub(super) left_out: usize,
     pub(super) malformed: Vec<ReasonRow>,
-}
-
-/// How fast it went in vectors, flat out.
-#[derive(Serialize)]
-pub(super) struct Rate {
-    packets: usize,
-    passes: usize,
-    cpu_seconds: f64,
-    packets_per_second: f64,
 }
 
 #[derive(Serialize)]
@@ -118,18 +110,6 @@ struct PortRow {
 pub(super) struct ReasonRow {
     reason: &'static str,
     packets: u64,
-}
-
-impl Rate {
-    #[allow(clippy::cast_precision_loss)] // a rate
-    pub(super) fn new(packets: usize, passes: usize, cpu_seconds: f64) -> Rate {
-        Rate {
-            packets,
-            passes,
-            cpu_seconds,
-            packets_per_second: packets as f64 / cpu_seconds,
-        }
-    }
 }
 
 /// Packets by what is malformed, where there are some.
@@ -422,12 +402,15 @@ impl Report for ReplayReport {
             )?;
         }
         if let Some(rate) = &self.rate {
-            let text = format!(
-                "{:.2} million packets/s of CPU time, flat out, {} of 256 packets at a time",
-                rate.packets_per_second / 1e6,
-                counted(rate.passes, "pass")
-            );
-            fact(out, "Rate", text)?;
+            fact(out, "Rate", rate.text())?;
+            for node in rate.nodes() {
+                let text = format!(
+                    "{:.1} ns a packet, {}",
+                    node.ns_per_packet,
+                    counted(node.packets, "packet")
+                );
+                fact(out, node.node, text)?;
+            }
         }
         writeln!(out)?;
         heading(out, "Tables")?;

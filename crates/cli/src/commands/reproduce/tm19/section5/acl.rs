@@ -84,8 +84,8 @@ impl Acl {
         });
         let added = pipeline.apply(&self.messages, Duration::ZERO);
         added.map_err(|(_, error)| Failure::usage(format!("{engine}: {error}")))?;
-        let merged = pipeline.merge();
-        merged.map_err(|error| Failure::usage(format!("{engine}: {error}")))?;
+        let rebuilt = pipeline.rebuild();
+        rebuilt.map_err(|error| Failure::usage(format!("{engine}: {error}")))?;
         Ok(pipeline)
     }
 }

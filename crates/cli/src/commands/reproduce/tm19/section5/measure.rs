@@ -8,7 +8,7 @@ use super::acl::{Acl, single_ports};
 use super::check::check;
 use super::frames::Traffic;
 use super::runner::Runner;
-use super::{BARE, CONTENDERS, ENGINES, FOREST, LINEAR, OVS, TM, TSS};
+use super::{BARE, CONTENDERS, ENGINES, FOREST, LINEAR, OVS, SINGLE_TM, TM, TSS};
 use crate::bench::Spread;
 use crate::commands::reproduce::Study;
 use crate::failure::Failure;
@@ -65,14 +65,14 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
     let mut runners = Vec::new();
     for (number, contender) in CONTENDERS.iter().enumerate() {
         let pipeline = match number {
-            OVS => single_acl.pipeline(contender.engine)?,
+            OVS | SINGLE_TM => single_acl.pipeline(contender.engine)?,
             BARE => Acl::without_rules()?.pipeline(contender.engine)?,
             _ => acl.pipeline(contender.engine)?,
         };
         runners.push(Runner::new(pipeline));
     }
     let seconds = if quick { SHORT_CHECK } else { CHECK };
-    let [linear, tss, tm, forest, ovs, _] = &mut runners[..] else {
+    let [linear, tss, tm, forest, ovs, single_tm, _] = &mut runners[..] else {
         unreachable!("a runner for each contender");
     };
     let mut others = [TSS, TM, FOREST].map(|place| CONTENDERS[place].engine);
@@ -83,7 +83,10 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
         .collect::<Vec<_>>();
     let compared = check(policy, &traffic.frames, linear, &mut others, seconds)?;
     let mut single_linear = Runner::new(single_acl.pipeline(CONTENDERS[LINEAR].engine)?);
-    let mut others = [("tss, single ports", ovs)];
+    let mut others = [
+        (CONTENDERS[OVS].label, ovs),
+        (CONTENDERS[SINGLE_TM].label, single_tm),
+    ];
     let frames = &single_traffic.frames;
     check(&single, frames, &mut single_linear, &mut others, seconds)?;
     drop(single_linear);
@@ -97,7 +100,7 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
         for (workload, rates) in rates.iter_mut().enumerate() {
             for (number, runner) in runners.iter_mut().enumerate() {
                 let frames = match number {
-                    OVS => &single_traffic.frames[workload],
+                    OVS | SINGLE_TM => &single_traffic.frames[workload],
                     _ => &traffic.frames[workload],
                 };
                 runner.run(frames, turn * WARM_UP);

@@ -3,7 +3,9 @@
 //! [TM19]: classyard::papers#tm19
 
 use super::sheets::{Measured, largest, measured, short};
-use super::{BARE, CONTENDERS, FOREST, LINEAR, OVS, REAL, SYNTHETIC, TM, TSS, WORKLOADS};
+use super::{
+    BARE, CONTENDERS, FOREST, LINEAR, OVS, REAL, SINGLE_TM, SYNTHETIC, TM, TSS, WORKLOADS,
+};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -12,10 +14,11 @@ use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
 /// Who is on the pictures.
-const SHOWN: [(usize, &str, Mark); 4] = [
+const SHOWN: [(usize, &str, Mark); 5] = [
     (TM, "tuplemerge", Mark::Circle),
     (TSS, "tss", Mark::Square),
     (OVS, "tss, single ports", Mark::Triangle),
+    (SINGLE_TM, "tuplemerge, single ports", Mark::Diamond),
     (FOREST, "forest", Mark::Cross),
 ];
 
@@ -93,7 +96,7 @@ fn of(measured: &Measured, workload: usize, contender: usize, number: usize) -> 
 }
 
 fn grid(measured: &Measured, workload: usize, what: &str, size: usize) -> Grid {
-    let shown = [LINEAR, TSS, TM, FOREST, OVS, BARE];
+    let shown = [LINEAR, TSS, TM, FOREST, OVS, SINGLE_TM, BARE];
     let mut columns = vec!["profile".to_owned(), "entries".to_owned()];
     columns.extend(shown.map(|contender| CONTENDERS[contender].label.to_owned()));
     columns.extend(["TM / TSS".to_owned(), "TM / OVS TSS".to_owned()]);
@@ -237,13 +240,13 @@ mod tests {
     #[test]
     fn speed_ups_are_held_against_the_papers() {
         let measured = Measured::of_rates(&[64_000], |workload, _| match workload {
-            REAL => [0.01, 0.1, 3.0, 5.0, 0.25, 9.0],
-            _ => [0.01, 0.1, 4.5, 5.0, 1.5, 9.0],
+            REAL => [0.01, 0.1, 3.0, 5.0, 0.25, 8.0, 9.0],
+            _ => [0.01, 0.1, 4.5, 5.0, 1.5, 8.0, 9.0],
         });
         for claim in claims(&measured) {
             assert_eq!(claim.verdict, Verdict::Holds, "{claim:?}");
         }
-        let measured = Measured::of_rates(&[64_000], |_, _| [0.01, 2.0, 4.0, 5.0, 8.0, 9.0]);
+        let measured = Measured::of_rates(&[64_000], |_, _| [0.01, 2.0, 4.0, 5.0, 8.0, 8.0, 9.0]);
         let texts = claims(&measured);
         let texts: Vec<String> = texts.iter().map(|claim| claim.verdict.text()).collect();
         assert_eq!(

@@ -4,7 +4,7 @@
 
 use super::measure::SIMULATED;
 use super::sheets::{Measured, measured, sizes};
-use super::{CONTENDERS, FOREST, TM, TSS};
+use super::{CONTENDERS, FOREST, OVS, SINGLE_TM, TM, TSS};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
@@ -27,7 +27,7 @@ const SIMULATED_TM: usize = 1;
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let sizes = sizes(study);
     let measured = measured(study, sizes)?;
-    let in_pipeline = [TSS, TM, FOREST];
+    let in_pipeline = [TSS, TM, FOREST, OVS, SINGLE_TM];
     let mut rows = Vec::new();
     for (at, point) in &measured.points {
         let counts = point.simulated.iter();
@@ -43,7 +43,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         ));
     }
     let heading = "profile,rules,entries,entries_single_ports,tss_ports_off,tuplemerge,tss,\
-                   tuplemerge_vpp,pipeline_tss,pipeline_tuplemerge,pipeline_forest";
+                   tuplemerge_vpp,pipeline_tss,pipeline_tuplemerge,pipeline_forest,\
+                   single_ports_tss,single_ports_tuplemerge";
     study.write_csv("pipeline-tables.csv", heading, &rows)?;
     let mean = |simulated: bool, which: usize, place: usize| {
         let sheet = match simulated {
@@ -98,8 +99,9 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     study.draw("pipeline-tables.svg", &chart, &series)?;
     let mut columns = vec!["rules".to_owned(), "entries a rule".to_owned()];
     columns.extend(SIMULATED.map(|engine| format!("{engine}, alone")));
-    let names = in_pipeline.map(|place| CONTENDERS[place].engine);
-    columns.extend(names.map(|engine| format!("{engine}, pipeline")));
+    let names = ["tss", "tuplemerge", "forest"].map(|engine| format!("{engine}, pipeline"));
+    columns.extend(names);
+    columns.extend([OVS, SINGLE_TM].map(|place| CONTENDERS[place].label.to_owned()));
     let grid_rows = measured.sizes.iter().enumerate().map(|(place, &size)| {
         let entries = measured.entries.mean(0, |at| at.1 == place).unwrap_or(0.0);
         let mut row = vec![size_name(size), format!("{entries:.2}")];

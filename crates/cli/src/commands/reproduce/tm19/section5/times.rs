@@ -101,7 +101,12 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                     }
                 }
             }
-            Ok(times.map(|of_workload| of_workload.into_iter().map(distributions).collect()))
+            Ok(times.map(|of_workload| {
+                of_workload
+                    .iter()
+                    .map(|times| distributions(times))
+                    .collect()
+            }))
         })?);
     }
     let mut rows = Vec::new();
@@ -143,7 +148,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     })
 }
 
-fn distributions(times: Vec<VectorTime>) -> Times {
+fn distributions(times: &[VectorTime]) -> Times {
     Times {
         whole: Distribution::of(times.iter().map(|time| time.whole).collect()),
         lookup: Distribution::of(times.iter().map(|time| time.lookup).collect()),
@@ -307,7 +312,7 @@ mod tests {
                 lookup: time,
             })
             .collect();
-        distributions(all)
+        distributions(&all)
     }
 
     fn of(micros: [f64; 4]) -> OfSize {

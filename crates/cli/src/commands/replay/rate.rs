@@ -1,0 +1,334 @@
+//! How fast a pipeline is: passes over all packets in vectors, flat out.
+//!
+//! Each worker has a thread of its own and takes the same packets from memory, from
+//! the bytes of the capture to the calls that would send them. Another thread may
+//! remove and add flow entries meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use classyard::Progress;
+use classyard_datapath::Packet;
+use classyard_datapath::flow::{Command, FlowEntry, FlowMod};
+use classyard_datapath::pipeline::{Message, Node, Observer, Pipeline, Worker};
+use serde::Serialize;
+
+use super::ports::Nowhere;
+use super::{Frames, VECTOR};
+use crate::bench::thread_cpu_time;
+
+#[derive(Debug, clap::Args)]
+pub(super) struct RateArgs {
+    /// How long packets are processed flat out, in seconds; 0 for not at all
+    #[arg(long, default_value = "0.1", value_name = "SECONDS", value_parser = seconds, help_heading = "Rate")]
+    seconds: Duration,
+
+    /// Threads that process packets, each all of them
+    #[arg(long, default_value = "1", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Rate")]
+    workers: u32,
+
+    /// Changes of flows per second meanwhile: one is removed, or added again
+    ///
+    /// Each is a message by itself; every millisecond all are made visible.
+    #[arg(long, default_value = "0", value_name = "COUNT", value_parser = crate::input::count, help_heading = "Rate")]
+    changes: usize,
+
+    /// Time each part of the way as well, which costs a little
+    #[arg(long, help_heading = "Rate")]
+    nodes: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!(
+            "`{text}` is no time; expected seconds from 0 to 3600"
+        )),
+    }
+}
+
+/// How fast it went in vectors, flat out.
+#[derive(Serialize)]
+pub(super) struct Rate {
+    workers: u32,
+    packets: u64,
+    cpu_seconds: f64,
+    /// The sum over workers, each by its own CPU time.
+    pub(super) packets_per_second: f64,
+    /// Changes that were made meanwhile, each second.
+    changes_per_second: Option<f64>,
+    nodes: Vec<NodeRow>,
+}
+
+#[derive(Serialize)]
+pub(super) struct NodeRow {
+    pub(super) node: &'static str,
+    /// Packets that came there: for tables and actions once for each table.
+    pub(super) packets: u64,
+    pub(super) ns_per_packet: f64,
+}
+
+impl Rate {
+    /// A line for people.
+    pub(super) fn text(&self) -> String {
+        let mut text = format!(
+            "{:.2} million packets/s of CPU time, flat out, {VECTOR} at a time",
+            self.packets_per_second / 1e6
+        );
+        if self.workers > 1 {
+            text += &format!(", {} workers together", self.workers);
+        }
+        if let Some(changes) = self.changes_per_second {
+            text += &format!(", beside {:.1} thousand changes/s", changes / 1e3);
+        }
+        text
+    }
+
+    /// The parts of the way, where they were timed.
+    pub(super) fn nodes(&self) -> &[NodeRow] {
+        &self.nodes
+    }
+}
+
+/// Times the parts of the way.
+struct Timer {
+    is_on: bool,
+    since: Instant,
+    /// Packets and time of each.
+    nodes: [(u64, Duration); Node::ALL.len()],
+}
+
+impl Timer {
+    fn new(is_on: bool) -> Timer {
+        Timer {
+            is_on,
+            since: Instant::now(),
+            nodes: [(0, Duration::ZERO); Node::ALL.len()],
+        }
+    }
+
+    fn begin(&mut self) {
+        if self.is_on {
+            self.since = Instant::now();
+        }
+    }
+}
+
+impl Observer for Timer {
+    #[inline]
+    fn node(&mut self, node: Node, packets: usize) {
+        if self.is_on {
+            let now = Instant::now();
+            let (all, time) = &mut self.nodes[node as usize];
+            *all += packets as u64;
+            *time += now - self.since;
+            self.since = now;
+        }
+    }
+}
+
+/// What one worker did.
+struct Done {
+    packets: u64,
+    cpu_seconds: f64,
+    timer: Timer,
+}
+
+/// Passes over all packets until time is over.
+fn run(worker: &mut Worker, frames: &Frames<'_>, stop: &AtomicBool, nodes: bool) -> Done {
+    let mut vector = vec![Packet::default(); VECTOR];
+    let now = frames.all.last().map_or(Duration::ZERO, |last| last.time);
+    let mut timer = Timer::new(nodes);
+    let mut pass = |timer: &mut Timer, stop: Option<&AtomicBool>| {
+        let mut packets = 0;
+        for frames in frames.all.chunks(VECTOR) {
+            let vector = &mut vector[..frames.len()];
+            timer.begin();
+            for (packet, frame) in vector.iter_mut().zip(frames) {
+                packet.receive(frame.bytes, frame.in_port);
+            }
+            timer.node(Node::Parse, frames.len());
+            worker.process_observed(vector, now, &mut Nowhere, timer);
+            packets += frames.len() as u64;
+            if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+                break;
+            }
+        }
+        packets
+    };
+    // Caches are warm after a pass that does not count.
+    pass(&mut Timer::new(false), None);
+    let (before, mut packets) = (thread_cpu_time(), 0);
+    while !stop.load(Ordering::Relaxed) {
+        packets += pass(&mut timer, Some(stop));
+    }
+    let spent = thread_cpu_time().saturating_sub(before);
+    Done {
+        packets,
+        cpu_seconds: spent.as_secs_f64().max(1e-9),
+        timer,
+    }
+}
+
+/// Measures, for as long as the arguments say. `None` where there is nothing to
+/// measure.
+pub(super) fn measure(
+    args: &RateArgs,
+    pipeline: &mut Pipeline,
+    frames: &Frames<'_>,
+    mut progress: impl Progress,
+) -> Option<Rate> {
+    if frames.all.is_empty() || args.seconds.is_zero() {
+        return None;
+    }
+    let mut workers: Vec<Worker> = (0..args.workers).map(|_| pipeline.worker()).collect();
+    let stop = AtomicBool::new(false);
+    let (done, changes) = std::thread::scope(|scope| {
+        let stop = &stop;
+        let threads = workers.iter_mut().map(|worker| {
+            let run = move || run(worker, frames, stop, args.nodes);
+            scope.spawn(run)
+        });
+        let threads: Vec<_> = threads.collect();
+        let changes = match args.changes {
+            0 => {
+                let begin = Instant::now();
+                while let Some(left) = args.seconds.checked_sub(begin.elapsed()) {
+                    tell(&mut progress, begin.elapsed(), args.seconds);
+                    std::thread::sleep(left.min(Duration::from_millis(100)));
+                }
+                None
+            }
+            rate => Some(change(pipeline, rate, args.seconds, &mut progress)),
+        };
+        stop.store(true, Ordering::Relaxed);
+        let done = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
+        let done: Vec<Done> = done
+            .map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect();
+        (done, changes)
+    });
+    Some(summary(args.workers, &done, changes))
+}
+
+fn tell(progress: &mut impl Progress, passed: Duration, all: Duration) {
+    let part = |time: Duration| usize::try_from(time.as_millis()).unwrap_or(usize::MAX);
+    // Nobody stops it.
+    let _ = progress.report("flat out", part(passed), part(all));
+}
+
+#[allow(clippy::cast_precision_loss)] // rates
+fn summary(workers: u32, done: &[Done], changes: Option<f64>) -> Rate {
+    let rates = done
+        .iter()
+        .map(|done| done.packets as f64 / done.cpu_seconds);
+    let nodes = Node::ALL.into_iter().map(|node| {
+        let parts = done.iter().map(|done| done.timer.nodes[node as usize]);
+        let (packets, time) = parts.fold((0, Duration::ZERO), |sum, part| {
+            (sum.0 + part.0, sum.1 + part.1)
+        });
+        NodeRow {
+            node: node.name(),
+            packets,
+            ns_per_packet: time.as_secs_f64() * 1e9 / (packets as f64).max(1.0),
+        }
+    });
+    Rate {
+        workers,
+        packets: done.iter().map(|done| done.packets).sum(),
+        cpu_seconds: done.iter().map(|done| done.cpu_seconds).sum(),
+        packets_per_second: rates.sum(),
+        changes_per_second: changes,
+        nodes: nodes.filter(|node| node.packets > 0).collect(),
+    }
+}
+
+/// The time from one publication of changes to the next.
+const PUBLISHED: Duration = Duration::from_millis(1);
+
+/// Removes and adds entries at a rate, for a time; how many each second it was.
+#[allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
+)]
+fn change(
+    pipeline: &mut Pipeline,
+    rate: usize,
+    time: Duration,
+    progress: &mut impl Progress,
+) -> f64 {
+    // Table-miss entries stay: without them all packets would be gone.
+    let entries = pipeline
+        .flows()
+        .iter()
+        .filter(|entry| !entry.is_table_miss());
+    let messages: Vec<[Message; 2]> = entries.map(out_and_in).collect();
+    if messages.is_empty() {
+        std::thread::sleep(time);
+        return 0.0;
+    }
+    let begin = Instant::now();
+    let (mut made, mut published) = (0_usize, Duration::ZERO);
+    loop {
+        let now = begin.elapsed();
+        if now >= time {
+            break;
+        }
+        let due = (now.as_secs_f64() * rate as f64) as usize;
+        while made < due {
+            // A sixteenth of the entries is out at any time.
+            let window = messages.len().div_ceil(16);
+            let at = made / 2;
+            let message = match made % 2 {
+                0 => &messages[at % messages.len()][0],
+                _ => &messages[(at + messages.len() - window) % messages.len()][1],
+            };
+            let made_one = pipeline.submit(std::slice::from_ref(message), now);
+            made_one.expect("entries that were there");
+            made += 1;
+            if made % 256 == 0 {
+                break;
+            }
+        }
+        if now - published >= PUBLISHED {
+            published = now;
+            pipeline.publish();
+            pipeline.collect_removed();
+            tell(progress, now, time);
+        } else if made >= due {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+    }
+    let made = made as f64 / begin.elapsed().as_secs_f64();
+    // All entries are there again.
+    for [_, add] in &messages {
+        let added = pipeline.submit(std::slice::from_ref(add), time);
+        added.expect("an entry that was there");
+    }
+    pipeline.publish();
+    pipeline.collect_removed();
+    made
+}
+
+/// Messages that remove an entry, and that add it again.
+fn out_and_in(entry: &FlowEntry) -> [Message; 2] {
+    [Command::Delete { strict: true }, Command::Add].map(|command| {
+        Message::Flow(FlowMod {
+            command,
+            table: entry.table,
+            priority: entry.priority,
+            flow: Arc::clone(&entry.flow),
+            cookie: entry.cookie,
+            idle_timeout: entry.idle_timeout,
+            hard_timeout: entry.hard_timeout,
+            importance: entry.importance,
+            flags: entry.flags,
+            instructions: Arc::clone(&entry.instructions),
+            cookie_mask: 0,
+            out_port: None,
+            out_group: None,
+        })
+    })
+}
