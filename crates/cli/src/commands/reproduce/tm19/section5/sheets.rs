@@ -127,7 +127,7 @@ impl Measured {
              where it is least. Before anything is timed, all engines have decided alike, entry \
              by entry, with the same counters: they are held against linear over {} packets or \
              more of a rule set, a few of which are held against a scan of the rules, and against \
-             each other over all packets.",
+             each other over more.",
             mean * 100.0,
             least * 100.0,
             compared.min().unwrap_or(0)
