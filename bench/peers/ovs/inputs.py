@@ -60,7 +60,8 @@ def cases(args, folder):
                     packets = {"few": args.few, "many": args.packets}[traffic]
                     capture = f"{stem}-{traffic}.pcap"
                     repeated, first = f"{stem}-{traffic}-repeated.pcap", f"{stem}-{traffic}-first.pcap"
-                    classyard(args, "generate", "trace", "-k", "uniform", "-n", str(packets), rules, "-o", capture)
+                    trace = ("generate", "trace", "-k", args.kind, "-n", str(packets), "-o", capture)
+                    classyard(args, *trace, rules)
                     distinct = repeat(capture, repeated, max(1, REPEATED_TO // packets))
                     repeat(capture, first, 1, fillers=FILLERS)
                     everything_first = len(lines) == 1 or args.tables == 3

@@ -10,7 +10,7 @@ use classyard::engine::Engine;
 use crate::command_line;
 use crate::commands::{
     advise, bench, calibrate, check, classify, completions, convert, engines, explain, formats,
-    generate, inspect, plot, profiles, replay, reproduce,
+    generate, inspect, plot, profiles, replay, reproduce, trace,
 };
 use crate::failure::{EXIT_USAGE, Failure};
 use crate::output;
@@ -55,6 +55,7 @@ enum Command {
     Classify(classify::Args),
     Explain(explain::Args),
     Replay(replay::Args),
+    Trace(trace::Args),
     Bench(Box<bench::Args>),
     Plot(plot::Args),
     Reproduce(reproduce::Args),
@@ -75,6 +76,7 @@ fn dispatch(command: &Command, reporter: Reporter) -> Result<(), Failure> {
         Command::Classify(args) => classify::run(args, reporter),
         Command::Explain(args) => explain::run(args, reporter),
         Command::Replay(args) => replay::run(args, reporter),
+        Command::Trace(args) => trace::run(args, reporter),
         Command::Bench(args) => bench::run(args, reporter),
         Command::Plot(args) => plot::run(args, reporter),
         Command::Reproduce(args) => reproduce::run(args, reporter),

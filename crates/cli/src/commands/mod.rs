@@ -16,3 +16,4 @@ pub(crate) mod plot;
 pub(crate) mod profiles;
 pub(crate) mod replay;
 pub(crate) mod reproduce;
+pub(crate) mod trace;

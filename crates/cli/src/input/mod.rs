@@ -20,6 +20,7 @@ pub(crate) mod headers;
 pub(crate) mod limits;
 pub(crate) mod load;
 pub(crate) mod rules;
+pub(crate) mod switch;
 
 /// Whether a path stands for standard input or output.
 pub(crate) fn is_dash(path: &Path) -> bool {

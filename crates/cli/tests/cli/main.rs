@@ -26,3 +26,4 @@ mod reproduce;
 mod streaming;
 mod support;
 mod terminal;
+mod trace;

@@ -45,6 +45,10 @@ fn the_example_is_replayed_and_every_packet_is_accounted_for() {
         packets
     );
     // Select: each packet goes to one bucket. All: to both.
+    let meter = row(&report["meters"], "meter", "1");
+    let metered = meter["packets"].as_u64().unwrap();
+    let dropped = sum(&meter["bands"], "packets");
+    assert!(dropped > 10 && dropped < metered, "{meter}");
     for (group, times) in [("1", 1), ("2", 2)] {
         let group = row(&report["groups"], "group", group);
         let total = group["packets"].as_u64().unwrap();
@@ -65,6 +69,7 @@ fn the_example_is_replayed_and_every_packet_is_accounted_for() {
         "Tables",
         "Flows",
         "Groups",
+        "Meters",
         "Ports",
         "goto_table:1",
         "controller (action)",
@@ -78,6 +83,81 @@ fn the_example_is_replayed_and_every_packet_is_accounted_for() {
 
 fn capture(folder: &Folder, name: &str) -> Capture {
     read_capture_file(folder.path(name), &ReadOptions::default()).unwrap()
+}
+
+/// The captures in `testdata/capture/expected` are those of the switch that the reference
+/// interpreter's tests compare with the specification, frame by frame.
+#[test]
+fn what_goes_out_is_what_is_expected() {
+    let folder = Folder::new();
+    let out = folder.path("out");
+    for engine in ["forest", "tuplemerge"] {
+        run(&format!("replay --seconds 0 -e {engine} --out {out}")).exits(0);
+        let expected = fs::read_dir(example("expected")).unwrap();
+        let mut names: Vec<String> = expected
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        assert_eq!(names.len(), 5, "{names:?}");
+        for name in names {
+            let expected = example(&format!("expected/{name}"));
+            let expected = read_capture_file(expected, &ReadOptions::default()).unwrap();
+            let found = capture(&folder, &format!("out/{}", name.trim_end_matches(".gz")));
+            let frames = |capture: &Capture| -> Vec<(u64, Vec<u8>)> {
+                let frames = capture.frames();
+                let frames = frames.map(|(packet, frame)| (packet.timestamp_ns, frame.to_vec()));
+                frames.collect()
+            };
+            assert_eq!(frames(&found), frames(&expected), "{engine}, {name}");
+        }
+    }
+}
+
+#[test]
+fn flows_go_when_their_time_is_over_and_are_reported() {
+    let folder = Folder::new();
+    let flows = folder.file(
+        "short.flows",
+        "priority=9,hard_timeout=1 actions=output:2\npriority=0 actions=output:3\n",
+    );
+    let arguments = format!("replay -p {flows} --seconds 0");
+    let report = run(&format!("{arguments} --format json")).exits(0).json();
+    let gone = &report["removed"][0];
+    assert_eq!(
+        (&gone["line"], &gone["reason"]),
+        (&1.into(), &"hard timeout".into())
+    );
+    let before = gone["packets"].as_u64().unwrap();
+    let after = row(&report["ports"], "port", "3")["sent_packets"]
+        .as_u64()
+        .unwrap();
+    assert!(before > 0 && after > 0);
+    assert_eq!(report["capture"]["packets"], before + after);
+    assert_eq!(report["rate"], Value::Null);
+    run(&arguments).exits(0).prints("Flows whose time was over");
+}
+
+#[test]
+fn rates_are_of_workers_and_beside_changes() {
+    let arguments = "replay --seconds 0.2 --workers 2 --changes 2k --nodes";
+    let report = run(&format!("{arguments} --format json")).exits(0).json();
+    let rate = &report["rate"];
+    assert_eq!(rate["workers"], 2);
+    assert!(
+        rate["changes_per_second"].as_f64().unwrap() > 100.0,
+        "{rate}"
+    );
+    let nodes = rate["nodes"].as_array().unwrap();
+    let names: Vec<&str> = nodes
+        .iter()
+        .map(|node| node["node"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["parse", "tables", "actions"]);
+    run(arguments).exits(0).prints("2 workers together");
+    run("replay --seconds 0 --pace 1000").exits(0);
+    for bad in ["--pace 0", "--seconds -1", "--workers 0", "--changes x"] {
+        run(&format!("replay {bad}")).exits(2);
+    }
 }
 
 #[test]

@@ -36,7 +36,8 @@ fn every_key_is_documented() {
     for command in [
         "classify --repeat 1".to_owned(),
         "explain".to_owned(),
-        "replay".to_owned(),
+        "replay --workers 2 --changes 1k --nodes".to_owned(),
+        "trace --packet 99".to_owned(),
         format!("check -r {rules} -x {wrong}"),
         "inspect".to_owned(),
         format!("inspect {rules}"),

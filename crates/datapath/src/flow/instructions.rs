@@ -50,6 +50,8 @@ impl Instructions {
             return Err(OpenFlowError::new(ErrorCode::UnsupportedMetadata, message));
         }
         action::check(&self.apply, flow)?;
+        // Also those that later ones of their kind take the place of.
+        self.write.iter().try_for_each(action::check_alone)?;
         let mut set = ActionSet::default();
         set.write(&self.write);
         let ordered: Vec<Action> = set.in_order().copied().collect();

@@ -147,7 +147,7 @@ impl FlowStore {
     }
 
     /// Frees the number of an entry that is gone. A number is not given to a new entry
-    /// before: whoever counts packets by numbers may still count for the old one.
+    /// before: workers that count packets by numbers may still count for the old one.
     pub fn release(&mut self, id: RuleId) {
         if self.retired.remove(&id.get()) {
             self.free.insert(id.get());

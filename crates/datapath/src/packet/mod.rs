@@ -48,7 +48,9 @@ impl Packet {
     pub fn receive(&mut self, bytes: &[u8], in_port: u32) {
         self.frame.fill(bytes);
         self.key = PacketKey::default();
+        // It came straight by a physical port, so both are the same (§7.4.1).
         self.key.set(Field::InPort, u128::from(in_port));
+        self.key.set(Field::InPhyPort, u128::from(in_port));
         self.parse();
     }
 

@@ -559,7 +559,8 @@ impl Extensions {
         };
         if again {
             self.bits |= exthdr::UNREP;
-        } else if rank < self.rank {
+        }
+        if rank < self.rank {
             self.bits |= exthdr::UNSEQ;
         }
         self.bits |= bit;

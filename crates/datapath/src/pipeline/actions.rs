@@ -172,8 +172,9 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
             }
             GroupType::Select => self.selected(group, packet.key()),
         };
-        if let Some(number) = chosen {
-            self.bucket(id, group, number, packet);
+        match chosen {
+            Some(number) => self.bucket(id, group, number, packet),
+            None => self.observer.bucket(id, None),
         }
     }
 
@@ -182,7 +183,7 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
         let bucket = &group.buckets[number];
         self.tally
             .count(bucket.place, packet.bytes().len(), self.nanoseconds);
-        self.observer.bucket(id, number);
+        self.observer.bucket(id, Some(number));
         let queue = self.queue;
         if bucket.changes {
             let mut copy = self.copies.pop().unwrap_or_default();

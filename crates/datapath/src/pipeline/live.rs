@@ -17,6 +17,7 @@ use super::process::{self, Buffers, Sink};
 use super::side::{AllAccepted, Plan, Side};
 use super::stores::Stores;
 use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally};
+use super::trace::{Story, trace};
 use crate::action::GroupId;
 use crate::error::OpenFlowError;
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
@@ -387,6 +388,29 @@ impl Pipeline {
         let mut count = Count::default();
         self.each_tally(|tally| count = count.and(tally.place(place)));
         count
+    }
+
+    /// The whole story of a packet that would come at a time: tables, entries with those
+    /// that nearly won it, meters, groups, changes, and where it would go. Nothing is
+    /// counted. For each lookup up to `near` entries that nearly won are told.
+    #[must_use]
+    pub fn trace(&self, packet: &Packet, now: Duration, near: usize) -> Story {
+        trace(self, packet, now, near)
+    }
+
+    /// Processes a packet without counting it.
+    pub(super) fn rehearse(
+        &self,
+        packet: Packet,
+        now: Duration,
+        sink: &mut impl Sink,
+        observer: &mut impl Observer,
+    ) {
+        let (mut reader, tally) = (self.table.reader(), Tally::new());
+        let (mut packets, mut buffers) = ([packet], Buffers::default());
+        let side = reader.pin();
+        let count = (&tally, now);
+        process::process(&side, &mut packets, count, &mut buffers, sink, observer);
     }
 
     /// Builds the engines of all tables anew, over just the fields that entries have by

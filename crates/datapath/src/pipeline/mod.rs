@@ -36,6 +36,7 @@
 //! | `tally` | counters |
 //! | `expiry` | entries whose time is over |
 //! | `ports` | what is known of ports |
+//! | `trace` | one packet's story |
 //! | `observer` | who watches packets on their way |
 
 mod actions;
@@ -49,12 +50,14 @@ mod process;
 mod side;
 mod stores;
 mod tally;
+mod trace;
 
 pub use actions::flow_hash;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
 pub use observer::{Node, Observer, Unobserved};
 pub use ports::{PortState, Ports};
-pub use process::{PacketInReason, Sink};
+pub use process::{Discard, PacketInReason, Sink};
 pub use side::Plan;
 pub use tally::{Count, GroupCount, MeterCount, TableCount};
+pub use trace::{Difference, FieldChange, Lookup, NearMiss, Step, Story};

@@ -64,12 +64,12 @@ pub trait Observer {
     /// Its action set is carried out now.
     fn action_set(&mut self) {}
 
-    /// A packet goes to a bucket of a group.
-    fn bucket(&mut self, group: GroupId, bucket: usize) {
+    /// A packet goes to a bucket of a group; `None` where no bucket is live.
+    fn bucket(&mut self, group: GroupId, bucket: Option<usize>) {
         let _ = (group, bucket);
     }
 
-    /// It has been there, or no bucket is live.
+    /// It has been there.
     fn bucket_done(&mut self) {}
 
     /// Whether meters are only asked what they would say.

@@ -77,14 +77,10 @@ impl Ports {
     }
 
     /// The ports that a packet goes out by which is sent to all, or to those that
-    /// flood, and came in by one.
+    /// flood, and came in by one. The local port is among them (§4.2, §4.5).
     pub fn others(&self, in_port: PortNo, flood: bool) -> impl Iterator<Item = PortNo> {
         let ports = self.ports.iter().filter(move |(port, state)| {
-            **port != in_port
-                && **port != PortNo::LOCAL
-                && state.is_up
-                && !state.no_forward
-                && !(flood && state.no_flood)
+            **port != in_port && state.is_up && !state.no_forward && !(flood && state.no_flood)
         });
         ports.map(|(port, _)| *port)
     }

@@ -44,6 +44,16 @@ pub trait Sink {
     );
 }
 
+/// Forgets all packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Discard;
+
+impl Sink for Discard {
+    fn send(&mut self, _: PortNo, _: Option<u32>, _: &Packet) {}
+
+    fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), _: &Packet) {}
+}
+
 /// Words of a set of tables.
 const WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 

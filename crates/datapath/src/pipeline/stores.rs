@@ -15,7 +15,7 @@ use super::ports::Ports;
 use super::tally::{GroupPlaces, PlaceBook};
 use crate::action::{Action, GroupId, PortNo};
 use crate::error::{ErrorCode, OpenFlowError};
-use crate::flow::{FlowEntry, FlowStore, Instructions, RemovalReason};
+use crate::flow::{Command, FlowEntry, FlowStore, Instructions, RemovalReason};
 use crate::group::{GroupChange, GroupStore};
 use crate::meter::{MeterChange, MeterId, MeterStore};
 
@@ -59,7 +59,10 @@ impl Stores {
     ) -> Result<(), OpenFlowError> {
         match message {
             Message::Flow(message) => {
-                self.check_references(&message.instructions)?;
+                // Those of a deletion say nothing.
+                if !matches!(message.command, Command::Delete { .. }) {
+                    self.check_references(&message.instructions)?;
+                }
                 let made = self.flows.apply(message, now)?;
                 changes.extend(made.into_iter().map(Change::Flow));
             }
@@ -202,8 +205,8 @@ impl Stores {
         Ok(())
     }
 
-    /// Finds places for a group as it is now: those that it had, as far as it has as
-    /// many buckets.
+    /// Finds places for a group as it is now: the one that it had, and others for its
+    /// buckets, which are others (§7.3.4.2: a modification clears their counters).
     fn place_group(&mut self, change: &GroupChange) -> Places<GroupPlaces> {
         let id = match change {
             GroupChange::Added(group) | GroupChange::Removed(group) => group.id,
@@ -211,13 +214,11 @@ impl Stores {
         };
         let old = self.group_places.remove(&id);
         let new = new_group(change).map(|group| {
-            let (all, had) = match &old {
-                Some(places) => (places.all, places.buckets.clone()),
-                None => (self.book.take(), Vec::new()),
+            let all = match &old {
+                Some(places) => places.all,
+                None => self.book.take(),
             };
-            let mut had = had.into_iter();
-            let buckets = group.buckets.iter();
-            let buckets = buckets.map(|_| had.next().unwrap_or_else(|| self.book.take()));
+            let buckets = group.buckets.iter().map(|_| self.book.take());
             GroupPlaces {
                 all,
                 buckets: buckets.collect(),
@@ -235,13 +236,11 @@ impl Stores {
         };
         let old = self.limiters.remove(&id);
         let new = new_meter(change).map(|meter| {
-            let (place, had) = match &old {
-                Some(limiter) => (limiter.place, limiter.bands.clone()),
-                None => (self.book.take(), Vec::new()),
+            let place = match &old {
+                Some(limiter) => limiter.place,
+                None => self.book.take(),
             };
-            let mut had = had.into_iter();
-            let bands = meter.bands.iter();
-            let bands = bands.map(|_| had.next().unwrap_or_else(|| self.book.take()));
+            let bands = meter.bands.iter().map(|_| self.book.take());
             let bands = bands.collect();
             Arc::new(Limiter::new(meter, place, bands))
         });

@@ -8,6 +8,7 @@ mod frames;
 mod groups;
 mod live;
 mod matching;
+mod messages;
 mod parsing;
 mod pipelines;
 mod rewriting;

@@ -210,7 +210,7 @@ fn extension_headers_are_told_with_their_order() {
     use classyard_datapath::field::exthdr::{
         AUTH, DEST, ESP, FRAG, HOP, NO_NEXT, ROUTER, UNREP, UNSEQ,
     };
-    let cases: [(&[u8], u16); 12] = [
+    let cases: [(&[u8], u16); 13] = [
         (&[6], 0),
         (&[59], NO_NEXT),
         (&[50], ESP),
@@ -225,6 +225,7 @@ fn extension_headers_are_told_with_their_order() {
         (&[43, 0, 6], HOP | ROUTER | UNSEQ),
         (&[51, 44, 6], AUTH | FRAG | UNSEQ),
         (&[0, 0, 59], HOP | UNREP | NO_NEXT),
+        (&[0, 43, 0, 6], HOP | ROUTER | UNREP | UNSEQ),
         (&[44, 50], FRAG | ESP),
     ];
     for (headers, expected) in cases {

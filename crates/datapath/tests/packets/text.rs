@@ -9,15 +9,16 @@ use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::text::{Located, load, read};
 use classyard_datapath::{GroupId, TableSettings};
 
-use crate::pipelines::World;
+use crate::frames::Dice;
+use crate::messages::Maker;
 
 #[test]
 fn messages_are_written_and_read_the_same() {
     let (mut flows, mut groups) = (0, 0);
-    let mut world = World::new("linear", 77);
-    for number in 0..4_000 {
-        let packet = world.packet(number);
-        let message = world.adding(&packet);
+    let mut maker = Maker(Dice(77));
+    for _ in 0..4_000 {
+        let packet = maker.packet();
+        let message = maker.adding(&packet);
         let text = message.to_string();
         match read(&text) {
             Ok(found) => {

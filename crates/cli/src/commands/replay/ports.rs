@@ -11,8 +11,9 @@ use classyard_datapath::{Packet, PortNo};
 use classyard_workload::capture::PcapWriter;
 use classyard_workload::packet::LinkType;
 
-use super::{Frame, in_port, make_folder};
+use super::{in_port, make_folder};
 use crate::failure::Failure;
+use crate::input::switch::Frame;
 
 /// What came in and went out by a port.
 #[derive(Clone, Copy, Default)]

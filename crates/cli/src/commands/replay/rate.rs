@@ -14,9 +14,10 @@ use classyard_datapath::flow::{Command, FlowEntry, FlowMod};
 use classyard_datapath::pipeline::{Message, Node, Observer, Pipeline, Worker};
 use serde::Serialize;
 
+use super::VECTOR;
 use super::ports::Nowhere;
-use super::{Frames, VECTOR};
 use crate::bench::thread_cpu_time;
+use crate::input::switch::Frames;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RateArgs {

@@ -1,17 +1,18 @@
 //! What a replay reports.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
+use classyard_datapath::flow::RemovalReason;
 use classyard_datapath::flow::TableId;
 use classyard_datapath::group::GroupType;
 use classyard_datapath::meter::{BandKind, MeterUnit};
-use classyard_datapath::pipeline::{Message, Pipeline};
+use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::{Flaw, PortNo};
 use serde::Serialize;
 
+use super::Replayed;
 use super::rate::Rate;
-use super::{Lines, Replayed};
+use crate::input::switch::Lines;
 use crate::output::style::{counted, grouped};
 use crate::output::table::{Side, Table, fact, heading};
 use crate::output::{Report, csv};
@@ -23,6 +24,7 @@ pub(super) struct ReplayReport {
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
+    removed: Vec<RemovedRow>,
     groups: Vec<GroupRow>,
     meters: Vec<MeterRow>,
     ports: Vec<PortRow>,
@@ -57,6 +59,19 @@ struct FlowRow {
     packets: u64,
     bytes: u64,
     last_seconds: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct RemovedRow {
+    line: Option<usize>,
+    table: u8,
+    priority: u16,
+    #[serde(rename = "match")]
+    matches: String,
+    reason: &'static str,
+    seconds: f64,
+    packets: u64,
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -130,23 +145,6 @@ impl ReplayReport {
         replayed: &Replayed,
         capture: CaptureRow,
     ) -> ReplayReport {
-        // The last line that adds an entry or a group counts.
-        let (mut of_flows, mut of_groups) = (HashMap::new(), HashMap::new());
-        let mut of_meters = HashMap::new();
-        for located in lines {
-            match &located.message {
-                Message::Flow(flow) => {
-                    of_flows.insert((flow.table, flow.priority, &flow.flow), located.line);
-                }
-                Message::Group(group) => {
-                    of_groups.insert(group.group.id, located.line);
-                }
-                Message::Meter(meter) => {
-                    of_meters.insert(meter.meter.id, located.line);
-                }
-                Message::Table(_) | Message::Port(..) => {}
-            }
-        }
         let tables = (0..=TableId::LAST.0).map(TableId);
         let tables = tables.filter_map(|table| {
             let flows = pipeline.flows().table(table).count();
@@ -161,9 +159,8 @@ impl ReplayReport {
         let flows = pipeline.flows().iter().map(|entry| {
             let count = pipeline.flow_count(entry.id);
             let last = pipeline.last_match(entry.id);
-            let line = of_flows.get(&(entry.table, entry.priority, &entry.flow));
             FlowRow {
-                line: line.copied(),
+                line: lines.flow(entry),
                 table: entry.table.0,
                 priority: entry.priority,
                 matches: entry.flow.to_string(),
@@ -175,6 +172,23 @@ impl ReplayReport {
         });
         let mut flows: Vec<FlowRow> = flows.collect();
         flows.sort_by_key(|flow| (flow.table, u16::MAX - flow.priority, flow.line));
+        let removed = replayed.removed.iter().map(|gone| RemovedRow {
+            line: lines.flow(&gone.entry),
+            table: gone.entry.table.0,
+            priority: gone.entry.priority,
+            matches: gone.entry.flow.to_string(),
+            reason: match gone.reason {
+                RemovalReason::IdleTimeout => "idle timeout",
+                RemovalReason::HardTimeout => "hard timeout",
+                RemovalReason::Delete => "deleted",
+                RemovalReason::GroupDelete => "group deleted",
+                RemovalReason::MeterDelete => "meter deleted",
+                RemovalReason::Eviction => "evicted",
+            },
+            seconds: gone.duration.as_secs_f64(),
+            packets: gone.count.packets,
+            bytes: gone.count.bytes,
+        });
         let groups = pipeline.groups().iter().map(|group| {
             let count = pipeline.group_count(group.id);
             let buckets = group.buckets.iter().enumerate().map(|(number, bucket)| {
@@ -187,7 +201,7 @@ impl ReplayReport {
                 }
             });
             GroupRow {
-                line: of_groups.get(&group.id).copied(),
+                line: lines.group(group.id),
                 group: group.id.0,
                 kind: match group.kind {
                     GroupType::All => "all",
@@ -204,7 +218,7 @@ impl ReplayReport {
             let count = pipeline.meter_count(meter.id);
             let bands = meter.bands.iter().zip(&count.bands);
             MeterRow {
-                line: of_meters.get(&meter.id).copied(),
+                line: lines.meter(meter.id),
                 meter: meter.id.0,
                 unit: match meter.unit {
                     MeterUnit::Kilobits => "kbps",
@@ -239,6 +253,7 @@ impl ReplayReport {
             rate: None,
             tables: tables.collect(),
             flows,
+            removed: removed.collect(),
             groups: groups.collect(),
             meters: meters.collect(),
             ports: ports.collect(),
@@ -272,6 +287,34 @@ impl ReplayReport {
                     false => flow.matches.clone(),
                 },
                 flow.actions.clone(),
+            ]);
+        }
+        table.write(out)
+    }
+
+    fn write_removed(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out)?;
+        heading(out, "Flows whose time was over, or that made room")?;
+        let mut table = Table::new(&[
+            ("line", Side::Right),
+            ("table", Side::Right),
+            ("priority", Side::Right),
+            ("packets", Side::Right),
+            ("bytes", Side::Right),
+            ("after", Side::Right),
+            ("reason", Side::Left),
+            ("match", Side::Left),
+        ]);
+        for flow in &self.removed {
+            table.row(vec![
+                flow.line.map(|line| line.to_string()).unwrap_or_default(),
+                flow.table.to_string(),
+                flow.priority.to_string(),
+                grouped(flow.packets),
+                grouped(flow.bytes),
+                format!("{:.1} s", flow.seconds),
+                flow.reason.to_owned(),
+                flow.matches.clone(),
             ]);
         }
         table.write(out)
@@ -430,6 +473,9 @@ impl Report for ReplayReport {
         }
         table.write(out)?;
         self.write_flows(out)?;
+        if !self.removed.is_empty() {
+            self.write_removed(out)?;
+        }
         if !self.groups.is_empty() {
             self.write_groups(out)?;
         }

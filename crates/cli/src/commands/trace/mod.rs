@@ -1,0 +1,138 @@
+//! `classyard trace`: one packet's way through a pipeline.
+
+use std::time::Duration;
+
+use classyard_datapath::Packet;
+use classyard_datapath::pipeline::Discard;
+
+use crate::failure::Failure;
+use crate::input::switch::{Frames, SwitchArgs, add_ports};
+use crate::output::OutputArgs;
+use crate::output::style::counted;
+use crate::reporter::Reporter;
+
+mod report;
+
+use report::{TraceReport, Traced};
+
+/// Trace one packet through a pipeline of OpenFlow tables: which flows it meets, and why
+///
+/// Tells every table that the packet comes to, the flow that wins it there with its
+/// line, flows that nearly won it and what refused them, the fields that mattered,
+/// meters, groups, what is rewritten, and what goes out where. Packets of the capture
+/// before it are processed first, so meters and timeouts are as they were then. Without
+/// files, a packet of the embedded example is traced.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  classyard trace
+      the first packet of the embedded example
+  classyard trace -p switch.flows -c dump.pcap --packet 17
+  classyard trace -p switch.flows --frame 0200000000010200000000020800450000...
+  classyard trace --packet 17 --format json")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    switch: SwitchArgs,
+
+    /// Which packet of the capture, from 1
+    #[arg(
+        long,
+        default_value = "1",
+        value_name = "NUMBER",
+        help_heading = "Input"
+    )]
+    packet: usize,
+
+    /// The packet itself, an Ethernet frame in hexadecimal digits, instead of one of a
+    /// capture
+    #[arg(long, value_name = "HEX", value_parser = frame, conflicts_with_all = ["capture", "packet"], help_heading = "Input")]
+    frame: Option<FrameBytes>,
+
+    /// For each table, tell so many flows that nearly won
+    #[arg(long, default_value = "2", value_name = "COUNT")]
+    near: usize,
+
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// The bytes of a frame.
+#[derive(Clone, Debug)]
+struct FrameBytes(Vec<u8>);
+
+/// Reads hexadecimal digits, with or without spaces and colons, for the argument parser.
+fn frame(text: &str) -> Result<FrameBytes, String> {
+    let digits = text
+        .chars()
+        .filter(|character| !matches!(character, ' ' | ':' | '\n'));
+    let digits: Option<Vec<u8>> = digits
+        .map(|digit| u8::try_from(digit.to_digit(16)?).ok())
+        .collect();
+    match digits {
+        Some(digits) if !digits.is_empty() && digits.len() % 2 == 0 => {
+            let bytes = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]);
+            Ok(FrameBytes(bytes.collect()))
+        }
+        Some(digits) => Err(format!(
+            "{}; expected two for each byte of a frame",
+            counted(digits.len(), "digit")
+        )),
+        None => Err("not a frame; expected hexadecimal digits, two for each byte".to_owned()),
+    }
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    args.switch.check(reporter)?;
+    let (mut pipeline, lines) = args.switch.load(reporter)?;
+    if let Some(FrameBytes(bytes)) = &args.frame {
+        let in_port = args.switch.in_port.unwrap_or(1);
+        add_ports(&mut pipeline, std::iter::once(in_port));
+        let packet = Packet::new(bytes, in_port);
+        let story = pipeline.trace(&packet, Duration::ZERO, args.near);
+        let traced = Traced {
+            source: "the command line".to_owned(),
+            number: None,
+            in_port,
+            time: Duration::ZERO,
+            packet: &packet,
+        };
+        return args
+            .output
+            .report(&TraceReport::new(&lines, &traced, &story));
+    }
+    let capture = args.switch.read_capture(reporter)?;
+    let frames = Frames::of(&capture, args.switch.in_port, reporter);
+    let Some(place) = frames
+        .all
+        .iter()
+        .position(|frame| frame.number == args.packet)
+    else {
+        return Err(Failure::usage(format!(
+            "there is no packet {} in {}; expected one of {}",
+            args.packet,
+            capture.source(),
+            counted(frames.all.len(), "packet")
+        )));
+    };
+    add_ports(&mut pipeline, frames.all.iter().map(|frame| frame.in_port));
+    let mut worker = pipeline.worker();
+    for frame in &frames.all[..place] {
+        pipeline.expire(frame.time);
+        let mut before = [Packet::new(frame.bytes, frame.in_port)];
+        worker.process(&mut before, frame.time, &mut Discard);
+    }
+    let frame = &frames.all[place];
+    pipeline.expire(frame.time);
+    let packet = Packet::new(frame.bytes, frame.in_port);
+    let story = pipeline.trace(&packet, frame.time, args.near);
+    let traced = Traced {
+        source: capture.source().to_owned(),
+        number: Some(frame.number),
+        in_port: frame.in_port,
+        time: frame.time,
+        packet: &packet,
+    };
+    args.output
+        .report(&TraceReport::new(&lines, &traced, &story))
+}

@@ -1,0 +1,506 @@
+//! What a trace reports.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use classyard_datapath::flow::FlowEntry;
+use classyard_datapath::meter::BandKind;
+use classyard_datapath::pipeline::{FieldChange, Lookup, PacketInReason, Step, Story};
+use classyard_datapath::{Field, FieldValue, Flaw, Packet, PacketKey, PortNo, Prerequisite};
+use serde::Serialize;
+
+use crate::input::switch::Lines;
+use crate::output::style::{BOLD, DIM, GOOD, NOTABLE, counted, paint};
+use crate::output::table::fact;
+use crate::output::{Report, csv};
+
+/// The packet, and where it is from.
+pub(super) struct Traced<'t> {
+    pub(super) source: String,
+    /// Its place in the capture, from 1.
+    pub(super) number: Option<usize>,
+    pub(super) in_port: u32,
+    pub(super) time: Duration,
+    pub(super) packet: &'t Packet,
+}
+
+/// What a trace reports. Keys are stable.
+#[derive(Serialize)]
+pub(super) struct TraceReport {
+    pipeline: String,
+    packet: PacketRow,
+    steps: Vec<StepRow>,
+    dropped: bool,
+}
+
+#[derive(Serialize)]
+struct PacketRow {
+    source: String,
+    number: Option<usize>,
+    in_port: u32,
+    seconds: f64,
+    bytes: String,
+    fields: Vec<FieldRow>,
+    malformed: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct FieldRow {
+    field: &'static str,
+    value: String,
+}
+
+/// A step, for programs: what kind of step it is, and what there is to tell of it.
+#[derive(Default, Serialize)]
+struct StepRow {
+    step: &'static str,
+    /// Buckets that the packet is in.
+    depth: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    table: Option<TableRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    action: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    meter: Option<MeterRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<GroupRow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<ChangeRow>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sent: Option<SentRow>,
+}
+
+#[derive(Serialize)]
+struct TableRow {
+    table: u8,
+    flows: usize,
+    winner: Option<FlowRow>,
+    near: Vec<NearRow>,
+    mattered: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct FlowRow {
+    line: Option<usize>,
+    priority: u16,
+    #[serde(rename = "match")]
+    matches: String,
+    actions: String,
+}
+
+#[derive(Serialize)]
+struct NearRow {
+    #[serde(flatten)]
+    flow: FlowRow,
+    refused_by: Vec<RefusedRow>,
+}
+
+#[derive(Serialize)]
+struct RefusedRow {
+    field: &'static str,
+    packet: Option<String>,
+    flow: String,
+}
+
+#[derive(Serialize)]
+struct MeterRow {
+    meter: u32,
+    line: Option<usize>,
+    /// The band that was applied, from 0.
+    band: Option<usize>,
+    /// What it did.
+    did: &'static str,
+}
+
+#[derive(Serialize)]
+struct GroupRow {
+    group: u32,
+    line: Option<usize>,
+    /// From 0; none where no bucket is live.
+    bucket: Option<usize>,
+}
+
+#[derive(Serialize)]
+struct ChangeRow {
+    field: &'static str,
+    old: Option<String>,
+    new: Option<String>,
+}
+
+#[derive(Serialize)]
+struct SentRow {
+    port: String,
+    queue: Option<u32>,
+    /// Why it went to the controller.
+    reason: Option<&'static str>,
+    max_len: Option<u16>,
+    bytes: String,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn shown(field: Field, value: u128) -> String {
+    field.format().display(value).to_string()
+}
+
+/// A value that a flow wants, with its mask.
+fn wanted(value: &FieldValue) -> String {
+    let text = value.to_string();
+    match text.split_once('=') {
+        Some((_, value)) => value.to_owned(),
+        None => text,
+    }
+}
+
+fn fields(key: &PacketKey) -> Vec<FieldRow> {
+    let there = Field::all().filter(|&field| key.has(field));
+    // Registers, metadata and tunnel of a packet that has just come are 0, and without a
+    // tag the VLAN's number is.
+    let told = there.filter(|&field| {
+        let is_header = match field.info().prerequisite {
+            Prerequisite::None => matches!(field, Field::EthDst | Field::EthSrc | Field::EthType),
+            Prerequisite::InPort => false,
+            _ => true,
+        };
+        is_header || key.get(field) != 0
+    });
+    told.map(|field| FieldRow {
+        field: field.name(),
+        value: shown(field, key.get(field)),
+    })
+    .collect()
+}
+
+fn changes(changes: &[FieldChange]) -> Vec<ChangeRow> {
+    let rows = changes.iter().map(|change| ChangeRow {
+        field: change.field.name(),
+        old: change.old.map(|value| shown(change.field, value)),
+        new: change.new.map(|value| shown(change.field, value)),
+    });
+    rows.collect()
+}
+
+fn flow(entry: &FlowEntry, lines: &Lines) -> FlowRow {
+    FlowRow {
+        line: lines.flow(entry),
+        priority: entry.priority,
+        matches: entry.flow.to_string(),
+        actions: entry.instructions.to_string(),
+    }
+}
+
+fn table(lookup: &Lookup, lines: &Lines) -> TableRow {
+    let near = lookup.near.iter().map(|miss| NearRow {
+        flow: flow(&miss.entry, lines),
+        refused_by: miss
+            .differences
+            .iter()
+            .map(|one| RefusedRow {
+                field: one.wants.field.name(),
+                packet: one.has.map(|has| shown(one.wants.field, has)),
+                flow: wanted(&one.wants),
+            })
+            .collect(),
+    });
+    TableRow {
+        table: lookup.table.0,
+        flows: lookup.entries,
+        winner: lookup.winner.as_ref().map(|winner| flow(winner, lines)),
+        near: near.collect(),
+        mattered: lookup.mattered.iter().map(|field| field.name()).collect(),
+    }
+}
+
+impl TraceReport {
+    pub(super) fn new(lines: &Lines, traced: &Traced<'_>, story: &Story) -> TraceReport {
+        let packet = traced.packet;
+        let flaws = Flaw::ALL.iter();
+        let flaws = flaws.filter(|flaw| packet.parsed().flaws.contains(**flaw));
+        let mut depth = 0;
+        let steps = story.steps.iter().map(|step| {
+            if *step == Step::BucketDone {
+                depth -= 1;
+            }
+            let mut row = StepRow {
+                depth,
+                ..StepRow::default()
+            };
+            match step {
+                Step::Lookup(lookup) => {
+                    row.step = "lookup";
+                    row.table = Some(table(lookup, lines));
+                }
+                Step::Metered { meter, band } => {
+                    row.step = "meter";
+                    row.meter = Some(MeterRow {
+                        meter: meter.0,
+                        line: lines.meter(*meter),
+                        band: band.map(|(number, _)| number),
+                        did: match band {
+                            None => "passed",
+                            Some((_, BandKind::Drop)) => "dropped",
+                            Some((_, BandKind::DscpRemark(_))) => "remarked",
+                        },
+                    });
+                }
+                Step::Action {
+                    action,
+                    changes: made,
+                } => {
+                    row.step = "action";
+                    row.action = Some(action.to_string());
+                    row.changes = changes(made);
+                }
+                Step::Remarked(made) => {
+                    row.step = "remarked";
+                    row.changes = changes(made);
+                }
+                Step::ActionSet => row.step = "action set",
+                Step::Bucket { group, bucket } => {
+                    row.step = "bucket";
+                    row.group = Some(GroupRow {
+                        group: group.0,
+                        line: lines.group(*group),
+                        bucket: *bucket,
+                    });
+                    depth += usize::from(bucket.is_some());
+                }
+                Step::BucketDone => row.step = "bucket done",
+                Step::Sent { port, queue, bytes } => {
+                    row.step = "sent";
+                    row.sent = Some(SentRow {
+                        port: port.to_string(),
+                        queue: *queue,
+                        reason: None,
+                        max_len: None,
+                        bytes: hex(bytes),
+                    });
+                }
+                Step::ToController {
+                    reason,
+                    max_len,
+                    bytes,
+                } => {
+                    row.step = "sent";
+                    row.sent = Some(SentRow {
+                        port: PortNo::CONTROLLER.to_string(),
+                        queue: None,
+                        reason: Some(reason_name(*reason)),
+                        max_len: Some(*max_len),
+                        bytes: hex(bytes),
+                    });
+                }
+            }
+            row
+        });
+        TraceReport {
+            pipeline: lines.source.clone(),
+            packet: PacketRow {
+                source: traced.source.clone(),
+                number: traced.number,
+                in_port: traced.in_port,
+                seconds: traced.time.as_secs_f64(),
+                bytes: hex(packet.bytes()),
+                fields: fields(packet.key()),
+                malformed: flaws.map(|flaw| flaw.name()).collect(),
+            },
+            steps: steps.collect(),
+            dropped: story.is_dropped(),
+        }
+    }
+
+    fn write_packet(&self, out: &mut dyn Write) -> io::Result<()> {
+        let packet = &self.packet;
+        let from = match packet.number {
+            Some(number) => format!("packet {number} of {}", packet.source),
+            None => format!("from {}", packet.source),
+        };
+        let text = format!(
+            "{from}, {}, by port {} after {:.3} s",
+            counted(packet.bytes.len() / 2, "byte"),
+            packet.in_port,
+            packet.seconds
+        );
+        fact(out, "Packet", text)?;
+        let fields = packet.fields.iter().filter(|row| row.field != "in_port");
+        let fields: Vec<String> = fields
+            .map(|row| format!("{}={}", row.field, row.value))
+            .collect();
+        for (number, chunk) in fields.chunks(5).enumerate() {
+            fact(
+                out,
+                if number == 0 { "Fields" } else { "" },
+                chunk.join(" "),
+            )?;
+        }
+        if !packet.malformed.is_empty() {
+            fact(out, "Malformed", packet.malformed.join(", "))?;
+        }
+        fact(out, "Pipeline", &self.pipeline)
+    }
+
+    fn write_table(out: &mut dyn Write, table: &TableRow) -> io::Result<()> {
+        writeln!(out)?;
+        let heading = format!("Table {}, {}", table.table, counted(table.flows, "flow"));
+        writeln!(out, "{}", paint(BOLD, &heading))?;
+        match &table.winner {
+            Some(winner) => writeln!(out, "  {} {}", paint(GOOD, "wins"), winner.text())?,
+            None => writeln!(out, "  {}: no flow matches", paint(NOTABLE, "dropped"))?,
+        }
+        for near in &table.near {
+            let refused: Vec<String> = near.refused_by.iter().map(RefusedRow::text).collect();
+            let refused = refused.join(", ");
+            writeln!(out, "  near {}", near.flow.text())?;
+            writeln!(out, "       {}", paint(DIM, &format!("refused: {refused}")))?;
+        }
+        if !table.mattered.is_empty() {
+            let mattered = format!("fields that mattered: {}", table.mattered.join(", "));
+            writeln!(out, "  {}", paint(DIM, &mattered))?;
+        }
+        Ok(())
+    }
+}
+
+impl FlowRow {
+    fn text(&self) -> String {
+        let line = match self.line {
+            Some(line) => format!("line {line}: "),
+            None => String::new(),
+        };
+        let matches = match self.matches.is_empty() {
+            true => "every packet",
+            false => &self.matches,
+        };
+        format!(
+            "{line}priority {}, {matches} ▸ {}",
+            self.priority, self.actions
+        )
+    }
+}
+
+impl RefusedRow {
+    fn text(&self) -> String {
+        match &self.packet {
+            Some(packet) => format!("{} {packet} is not {}", self.field, self.flow),
+            None => format!("no {}, wanted {}", self.field, self.flow),
+        }
+    }
+}
+
+impl ChangeRow {
+    fn text(&self) -> String {
+        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
+        format!("{} {} → {}", self.field, side(&self.old), side(&self.new))
+    }
+}
+
+fn reason_name(reason: PacketInReason) -> &'static str {
+    match reason {
+        PacketInReason::NoMatch => "no match",
+        PacketInReason::Action => "action",
+        PacketInReason::InvalidTtl => "invalid TTL",
+    }
+}
+
+impl StepRow {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let indent = "  ".repeat(self.depth + 1);
+        let changes: Vec<String> = self.changes.iter().map(ChangeRow::text).collect();
+        let changes = changes.join(", ");
+        if let Some(table) = &self.table {
+            return TraceReport::write_table(out, table);
+        }
+        if let Some(meter) = &self.meter {
+            let band = meter
+                .band
+                .map(|band| format!(" by band {band}"))
+                .unwrap_or_default();
+            return writeln!(out, "{indent}meter {}: {}{band}", meter.meter, meter.did);
+        }
+        if let Some(action) = &self.action {
+            // Where it goes is the next step.
+            return match changes.is_empty() {
+                true => writeln!(out, "{indent}{action}"),
+                false => writeln!(out, "{indent}{action}   {}", paint(DIM, &changes)),
+            };
+        }
+        if let Some(group) = &self.group {
+            return match group.bucket {
+                Some(bucket) => writeln!(out, "{indent}group {}, bucket {bucket}", group.group),
+                None => writeln!(out, "{indent}group {}: no bucket is live", group.group),
+            };
+        }
+        if let Some(sent) = &self.sent {
+            let reason = sent
+                .reason
+                .map(|reason| format!(", {reason}"))
+                .unwrap_or_default();
+            let queue = sent
+                .queue
+                .map(|queue| format!(", queue {queue}"))
+                .unwrap_or_default();
+            let port = format!("out by {}{queue}{reason}", port_text(&sent.port));
+            writeln!(out, "{indent}{}", paint(GOOD, &port))?;
+            for line in lines_of(&sent.bytes) {
+                writeln!(out, "{indent}  {}", paint(DIM, &line))?;
+            }
+            return Ok(());
+        }
+        match self.step {
+            "action set" => writeln!(out, "{indent}its action set:"),
+            "remarked" => writeln!(out, "{indent}remarked   {}", paint(DIM, &changes)),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn port_text(port: &str) -> String {
+    match port.parse::<u32>() {
+        Ok(number) => format!("port {number}"),
+        Err(_) => port.to_owned(),
+    }
+}
+
+/// Hexadecimal digits, 32 bytes a line.
+fn lines_of(digits: &str) -> Vec<String> {
+    let bytes: Vec<char> = digits.chars().collect();
+    let lines = bytes.chunks(64).map(|line| {
+        let pairs = line.chunks(4).map(|pair| pair.iter().collect::<String>());
+        pairs.collect::<Vec<_>>().join(" ")
+    });
+    lines.collect()
+}
+
+impl Report for TraceReport {
+    fn table(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.write_packet(out)?;
+        for step in &self.steps {
+            step.write(out)?;
+        }
+        if self.dropped {
+            writeln!(out)?;
+            writeln!(out, "{}", paint(NOTABLE, "The packet goes nowhere."))?;
+        }
+        Ok(())
+    }
+
+    /// The steps, without what belongs to some of them alone.
+    fn csv(&self, out: &mut csv::Writer<'_>) -> io::Result<()> {
+        out.row(&[&"step", &"depth", &"table", &"line", &"action", &"port"])?;
+        for step in &self.steps {
+            let winner = step.table.as_ref().and_then(|table| table.winner.as_ref());
+            let line = winner.and_then(|winner| winner.line);
+            out.row(&[
+                &step.step,
+                &step.depth,
+                &csv::optional(step.table.as_ref().map(|table| table.table).as_ref()),
+                &csv::optional(line.as_ref()),
+                &csv::optional(step.action.as_ref()),
+                &csv::optional(step.sent.as_ref().map(|sent| &sent.port)),
+            ])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,165 @@
+//! Compares the datapath with the reference interpreter until a number of packets has
+//! been: `cargo run --release -p classyard-reference --example equivalence --
+//! --packets 100000000`.
+//!
+//! Progress goes to a terminal's standard error, the summary to standard output. Ends
+//! with 1 at the first difference, which is told with the seed that repeats it:
+//! `--seed SEED --packets 1`.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use classyard_reference::equivalence::{Options, Summary, run_seed};
+
+const USAGE: &str = "usage: equivalence [--packets N] [--threads N] [--seed FIRST]";
+
+/// What was asked for.
+struct Wanted {
+    packets: u64,
+    threads: u64,
+    seed: u64,
+}
+
+fn wanted() -> Result<Wanted, String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut numbers = BTreeMap::from([
+        ("--packets".to_owned(), 1_000_000),
+        ("--threads".to_owned(), threads as u64),
+        ("--seed".to_owned(), 0),
+    ]);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let number = numbers.get_mut(&name);
+        let number = number.ok_or_else(|| format!("`{name}` is no option"))?;
+        let text = arguments.next().unwrap_or_default();
+        *number = text
+            .replace('_', "")
+            .parse()
+            .map_err(|_| format!("{name}: `{text}` is no number"))?;
+    }
+    Ok(Wanted {
+        packets: numbers["--packets"],
+        threads: numbers["--threads"].max(1),
+        seed: numbers["--seed"],
+    })
+}
+
+/// What all threads have compared, and the first difference.
+struct Progress {
+    next: AtomicU64,
+    ends: AtomicBool,
+    all: Mutex<Summary>,
+    found: Mutex<Option<String>>,
+}
+
+impl Progress {
+    fn work(&self, packets: u64) {
+        // Worlds that live for long: more packets for each that is built.
+        let options = Options {
+            steps: 150,
+            vectors: 12,
+            ..Options::default()
+        };
+        while !self.ends.load(Ordering::Relaxed) {
+            let seed = self.next.fetch_add(1, Ordering::Relaxed);
+            let run = catch_unwind(AssertUnwindSafe(|| run_seed(seed, &options)));
+            let run = run.unwrap_or_else(|_| Err(format!("seed {seed}: a panic, as said above")));
+            match run {
+                Ok(summary) => {
+                    let mut all = self.all.lock().expect("no panic");
+                    all.add(&summary);
+                    if all.packets >= packets {
+                        self.ends.store(true, Ordering::Relaxed);
+                    }
+                }
+                Err(found) => {
+                    let mut first = self.found.lock().expect("no panic");
+                    first.get_or_insert(found);
+                    self.ends.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn line(&self, begun: Instant) -> String {
+        let all = self.all.lock().expect("no panic");
+        let seconds = begun.elapsed().as_secs_f64();
+        format!(
+            "packets={} messages={} seconds={seconds:.1}",
+            all.packets, all.messages
+        )
+    }
+}
+
+fn main() -> ExitCode {
+    let wanted = match wanted() {
+        Ok(wanted) => wanted,
+        Err(problem) => {
+            eprintln!("{problem}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    let progress = Progress {
+        next: AtomicU64::new(wanted.seed),
+        ends: AtomicBool::new(false),
+        all: Mutex::default(),
+        found: Mutex::default(),
+    };
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        for _ in 0..wanted.threads {
+            scope.spawn(|| progress.work(wanted.packets));
+        }
+        let is_terminal = std::io::stderr().is_terminal();
+        while is_terminal && !progress.ends.load(Ordering::Relaxed) {
+            std::thread::sleep(Duration::from_millis(200));
+            eprint!("\r{} ", progress.line(begun));
+        }
+        if is_terminal {
+            eprintln!();
+        }
+    });
+    let found = progress.found.lock().expect("no panic").take();
+    let all = progress.all.lock().expect("no panic").clone();
+    let codes = |counts: Vec<String>| counts.join(",");
+    println!(
+        "{} events={} worlds={} entries_most={} refused={} removed={} differences={}",
+        {
+            let seconds = begun.elapsed().as_secs_f64();
+            format!(
+                "packets={} messages={} seconds={seconds:.1}",
+                all.packets, all.messages
+            )
+        },
+        all.events,
+        progress.next.load(Ordering::Relaxed) - wanted.seed,
+        all.entries,
+        codes(
+            all.refused
+                .iter()
+                .map(|(code, times)| format!("{code}:{times}"))
+                .collect()
+        ),
+        codes(
+            all.removed
+                .iter()
+                .map(|(code, times)| format!("{code}:{times}"))
+                .collect()
+        ),
+        u8::from(found.is_some()),
+    );
+    match found {
+        None => ExitCode::SUCCESS,
+        Some(found) => {
+            eprintln!("{found}");
+            ExitCode::FAILURE
+        }
+    }
+}

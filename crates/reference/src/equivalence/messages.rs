@@ -1,0 +1,493 @@
+//! Random messages: matches from packets, so that they are met; actions that mostly fit;
+//! and now and then something that must be refused.
+
+use std::sync::Arc;
+
+use classyard_datapath::flow::{
+    Command, FlowFlags, FlowMod, Instructions, TableConfig, TableId, TableMod,
+};
+use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
+use classyard_datapath::meter::{Band, BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::pipeline::{Message, PortState};
+use classyard_datapath::{
+    Action, Field, FieldValue, FlowMatch, GroupId, MeterId, OpenFlowError, PortNo,
+};
+use classyard_workload::kit::random::Dice;
+
+use crate::actions;
+use crate::fields::{Needs, PRESENT, all_bits, facts};
+use crate::matching;
+use crate::packet::Packet;
+
+/// The first register that neither matches nor actions have. All fields together must
+/// fit the longest key of an engine; and the last register is the comparison's.
+const REGISTERS: usize = 4;
+
+/// What all messages of a world have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// Tables that entries are in.
+    pub(crate) tables: Vec<TableId>,
+    /// About so many entries at most.
+    pub(crate) most: usize,
+    /// Meters are used by entries of all tables. Packets of a vector come to later
+    /// tables in another order than one by one; to the first table they do not.
+    pub(crate) meters_everywhere: bool,
+    /// One in so many messages, or parts of them, is meant to be refused.
+    pub(crate) wrong: usize,
+}
+
+/// Fields that matches of worlds have.
+fn matched() -> impl Iterator<Item = Field> {
+    let last = Field::Reg0.index() + REGISTERS;
+    Field::all().filter(move |field| field.index() < last)
+}
+
+/// A random value of a field.
+fn value(field: Field, dice: &mut dyn Dice) -> u128 {
+    let all = all_bits(field);
+    match dice.below(4) {
+        0 => 0,
+        1 => all,
+        2 => dice.below(4) as u128,
+        _ => dice.bits(facts(field).bits),
+    }
+    .min(all)
+}
+
+/// Adds a field and what it needs, with the values that a packet has, or could have.
+fn add(field: Field, packet: &Packet, values: &mut Vec<FieldValue>, dice: &mut dyn Dice) {
+    if values.iter().any(|value| value.field == field) {
+        return;
+    }
+    let exact = |value| FieldValue {
+        field,
+        value,
+        mask: all_bits(field),
+    };
+    let own = match packet.get(field) {
+        Some(own) => own,
+        None => value(field, dice),
+    };
+    let said = match facts(field).maskable && dice.one_in(3) {
+        true => {
+            let mask = match dice.below(3) {
+                0 => 0xff << dice.below(8) & all_bits(field),
+                1 => dice.bits(facts(field).bits),
+                // The first half.
+                _ => all_bits(field) ^ all_bits(field) >> (facts(field).bits / 2),
+            };
+            FieldValue {
+                field,
+                value: own & mask,
+                mask,
+            }
+        }
+        false if dice.one_in(10) => exact(value(field, dice)),
+        false => exact(own),
+    };
+    values.push(said);
+    let needs = |field, value, values: &mut Vec<FieldValue>| {
+        let mask = all_bits(field);
+        if values.iter().all(|said: &FieldValue| said.field != field) {
+            values.push(FieldValue { field, value, mask });
+        }
+    };
+    match facts(field).needs {
+        Needs::Nothing => {}
+        Needs::InPort => add(Field::InPort, packet, values, dice),
+        Needs::Tag => match dice.one_in(2) {
+            true if values.iter().all(|said| said.field != Field::VlanVid) => {
+                values.push(FieldValue {
+                    field: Field::VlanVid,
+                    value: PRESENT,
+                    mask: PRESENT,
+                });
+            }
+            _ => add(Field::VlanVid, packet, values, dice),
+        },
+        Needs::OneOf(other, wanted) => {
+            let own = packet.get(other).filter(|own| wanted.contains(own));
+            let kind = own.unwrap_or_else(|| *dice.pick(wanted));
+            needs(other, kind, values);
+            if other == Field::Icmpv6Type {
+                needs(Field::EthType, 0x86dd, values);
+                needs(Field::IpProto, 58, values);
+            }
+        }
+        Needs::Protocol(types, protocol) => {
+            let own = packet.get(Field::EthType);
+            let own = own.filter(|own| types.contains(own));
+            needs(Field::EthType, own.unwrap_or(types[0]), values);
+            needs(Field::IpProto, protocol, values);
+        }
+    }
+}
+
+/// Values for a match that a packet may meet, in any order; perhaps not allowed.
+pub(crate) fn values(shape: &Shape, packet: &Packet, dice: &mut dyn Dice) -> Vec<FieldValue> {
+    let mut values = Vec::new();
+    let present: Vec<Field> = matched()
+        .filter(|&field| packet.get(field).is_some())
+        .collect();
+    let all: Vec<Field> = matched().collect();
+    for _ in 0..dice.below(4) {
+        let field = match dice.one_in(6) {
+            true => *dice.pick(&all),
+            false => *dice.pick(&present),
+        };
+        add(field, packet, &mut values, dice);
+    }
+    if dice.one_in(shape.wrong) {
+        let field = *dice.pick(&all);
+        match dice.below(5) {
+            0 => drop(values.pop()),
+            1 if !values.is_empty() => values.push(values[0]),
+            2 if !values.is_empty() => {
+                let at = dice.below(values.len());
+                values[at].mask ^= 1 << dice.below(20);
+            }
+            3 if !values.is_empty() => {
+                let at = dice.below(values.len());
+                values[at].value ^= 1 << dice.below(20);
+            }
+            _ => values.push(FieldValue {
+                field,
+                value: dice.bits(facts(field).bits.min(127) + 1),
+                mask: dice.bits(facts(field).bits.min(127) + 1),
+            }),
+        }
+    }
+    dice.shuffle(&mut values);
+    values
+}
+
+/// A match of these values, and whether the reference takes them as the datapath does.
+pub(crate) fn flow_match(values: &[FieldValue]) -> Result<Option<FlowMatch>, String> {
+    let found = FlowMatch::new(values.iter().copied());
+    let code = found.as_ref().map(drop).map_err(OpenFlowError::code);
+    let expected = matching::check(values);
+    if code != expected {
+        return Err(format!(
+            "the match {values:x?}: the datapath says {code:?}, the reference {expected:?}"
+        ));
+    }
+    Ok(found.ok())
+}
+
+fn port(shape: &Shape, dice: &mut dyn Dice) -> PortNo {
+    match dice.below(9) {
+        0 => PortNo::IN_PORT,
+        1 => PortNo::ALL,
+        2 => PortNo::FLOOD,
+        3 => PortNo::LOCAL,
+        4 => PortNo::CONTROLLER,
+        5 if dice.one_in(shape.wrong) => *dice.pick(&[
+            PortNo(0),
+            PortNo::ANY,
+            PortNo::TABLE,
+            PortNo::NORMAL,
+            PortNo(0xffff_ff01),
+        ]),
+        _ => PortNo(1 + word(dice.below(5))),
+    }
+}
+
+fn word(small: usize) -> u32 {
+    u32::try_from(small).expect("a small number")
+}
+
+fn half(small: usize) -> u16 {
+    u16::try_from(small).expect("a small number")
+}
+
+fn group_id(dice: &mut dyn Dice) -> GroupId {
+    GroupId(1 + word(dice.below(6)))
+}
+
+fn action(shape: &Shape, dice: &mut dyn Dice) -> Action {
+    let last = Field::Reg0.index() + REGISTERS;
+    match dice.below(24) {
+        0..5 => Action::Output {
+            port: port(shape, dice),
+            max_len: half(dice.below(3) * 64),
+        },
+        5..7 => Action::Group(group_id(dice)),
+        7 => Action::SetQueue(word(dice.below(3))),
+        8 => Action::PushVlan(*dice.pick(&[0x8100, 0x8100, 0x88a8, 0x88a8, 0x9100])),
+        9 => Action::PopVlan,
+        10 => Action::PushMpls(*dice.pick(&[0x8847, 0x8847, 0x8848, 0x8848, 0x800])),
+        11 => Action::PopMpls(*dice.pick(&[0x800, 0x800, 0x86dd, 0x8847, 0x8848, 0x806, 0x8100])),
+        12 => Action::DecrementTtl,
+        13 => Action::DecrementMplsTtl,
+        14 => *dice.pick(&[Action::SetTtl(9), Action::SetMplsTtl(1)]),
+        15 => *dice.pick(&[Action::CopyTtlIn, Action::CopyTtlOut]),
+        _ => {
+            let settable = |field: &Field| {
+                let is_wrong = dice.one_in(shape.wrong * 8);
+                facts(*field).settable && field.index() < last || is_wrong
+            };
+            let fields: Vec<Field> = matched().filter(settable).collect();
+            let field = *dice.pick(&fields);
+            let mut value = value(field, dice);
+            let mut mask = all_bits(field);
+            if field == Field::VlanVid && !dice.one_in(shape.wrong) {
+                value |= PRESENT;
+            }
+            if dice.one_in(shape.wrong * 4) {
+                mask >>= 1;
+            }
+            Action::SetField(FieldValue { field, value, mask })
+        }
+    }
+}
+
+/// Actions of which most fit the packets of a match.
+fn fitting(shape: &Shape, values: &[FieldValue], dice: &mut dyn Dice) -> Vec<Action> {
+    let mut actions = Vec::new();
+    for _ in 0..dice.below(6) {
+        actions.push(action(shape, dice));
+        if actions::check(&actions, values).is_err() && !dice.one_in(shape.wrong) {
+            actions.pop();
+        }
+    }
+    actions
+}
+
+fn instructions(
+    shape: &Shape,
+    table: TableId,
+    values: &[FieldValue],
+    dice: &mut dyn Dice,
+) -> Instructions {
+    let apply = match dice.one_in(3) {
+        true => Vec::new(),
+        false => fitting(shape, values, dice),
+    };
+    let mut write = Vec::new();
+    if dice.one_in(2) {
+        write = fitting(shape, values, dice);
+        // An action set is checked in the order in which it is carried out.
+        let mut set = Vec::new();
+        actions::write(&mut set, &write);
+        if actions::check(&set, values).is_err() && !dice.one_in(shape.wrong) {
+            write.retain(|action| actions::check(&[*action], values).is_ok());
+        }
+    }
+    let metadata = dice.one_in(5).then(|| {
+        let (value, mask) = (dice.word(), *dice.pick(&[u64::MAX, 3, 0xff00]));
+        match dice.one_in(shape.wrong) {
+            true => (value, mask),
+            false => (value & mask, mask),
+        }
+    });
+    let later: Vec<TableId> = shape
+        .tables
+        .iter()
+        .copied()
+        .filter(|&next| next > table)
+        .collect();
+    let goto_table = match dice.below(8) {
+        0..4 if !later.is_empty() => Some(*dice.pick(&later)),
+        4 if dice.one_in(shape.wrong) => Some(*dice.pick(&[table, TableId(254), TableId(255)])),
+        _ => None,
+    };
+    let may_meter = shape.meters_everywhere || table == shape.tables[0];
+    Instructions {
+        meter: (may_meter && dice.one_in(4)).then(|| MeterId(1 + word(dice.below(3)))),
+        apply,
+        clear: dice.one_in(6),
+        write,
+        metadata,
+        goto_table,
+    }
+}
+
+fn flow_message(
+    shape: &Shape,
+    packet: &Packet,
+    held: usize,
+    dice: &mut dyn Dice,
+) -> Result<FlowMod, String> {
+    let mut flow = FlowMatch::default();
+    if !dice.one_in(6) {
+        let values = values(shape, packet, dice);
+        flow = flow_match(&values)?.unwrap_or_default();
+    }
+    let strict = dice.one_in(2);
+    let adds = if held < shape.most { 8 } else { 2 };
+    let command = match dice.below(4 + adds) {
+        0 | 1 => Command::Modify { strict },
+        2 | 3 => Command::Delete { strict },
+        _ => Command::Add,
+    };
+    let mut table = *dice.pick(&shape.tables);
+    if dice.one_in(3) {
+        table = shape.tables[0];
+    }
+    let instructions = instructions(shape, table, flow.values(), dice);
+    let mut message = FlowMod::new(command, flow);
+    message.instructions = Arc::new(instructions);
+    message.table = table;
+    let is_delete = matches!(command, Command::Delete { .. });
+    if is_delete && dice.one_in(4) {
+        message.table = TableId::ALL;
+    } else if dice.one_in(shape.wrong * 2) {
+        message.table = *dice.pick(&[TableId(254), TableId::ALL]);
+    }
+    message.priority = half(dice.below(4));
+    message.cookie = dice.below(8) as u64;
+    message.cookie_mask = *dice.pick(&[0, 0, 0, 1, 7, u64::MAX]);
+    let timeout = |dice: &mut dyn Dice| half(dice.below(8).saturating_sub(4));
+    (message.idle_timeout, message.hard_timeout) = (timeout(dice), timeout(dice));
+    message.importance = half(dice.below(3));
+    message.flags = FlowFlags {
+        send_removed: dice.one_in(3),
+        check_overlap: dice.one_in(6),
+        reset_counts: dice.one_in(3),
+        no_packet_counts: dice.one_in(9),
+        no_byte_counts: dice.one_in(9),
+    };
+    if dice.one_in(5) {
+        message.out_port = Some(port(shape, dice));
+    }
+    if dice.one_in(6) {
+        message.out_group = Some(group_id(dice));
+    }
+    // A deletion that leaves nothing is for now and then.
+    if is_delete && !strict && message.flow.values().is_empty() && !dice.one_in(8) {
+        message.cookie_mask = u64::MAX;
+        message.table = table;
+    }
+    Ok(message)
+}
+
+fn group_message(shape: &Shape, dice: &mut dyn Dice) -> GroupMod {
+    let kind = *dice.pick(&[
+        GroupType::All,
+        GroupType::Select,
+        GroupType::Select,
+        GroupType::Indirect,
+        GroupType::FastFailover,
+    ]);
+    let count = match kind {
+        GroupType::Indirect if !dice.one_in(shape.wrong) => 1,
+        _ => dice.below(4),
+    };
+    let buckets = (0..count).map(|_| {
+        let watches =
+            kind == GroupType::FastFailover && !dice.one_in(shape.wrong) || dice.one_in(5);
+        let is_weighed = kind == GroupType::Select || dice.one_in(shape.wrong * 2);
+        let by_group = watches && dice.one_in(3);
+        Bucket {
+            weight: if is_weighed { half(dice.below(4)) } else { 0 },
+            watch_port: (watches && !(by_group && dice.one_in(2)))
+                .then(|| PortNo(1 + word(dice.below(5)))),
+            watch_group: by_group.then(|| group_id(dice)),
+            actions: (0..dice.below(4)).map(|_| action(shape, dice)).collect(),
+        }
+    });
+    let buckets = buckets.collect();
+    let command = *dice.pick(&[
+        GroupCommand::Add,
+        GroupCommand::Add,
+        GroupCommand::Add,
+        GroupCommand::Modify,
+        GroupCommand::Modify,
+        GroupCommand::Delete,
+    ]);
+    let mut id = group_id(dice);
+    if dice.one_in(shape.wrong) {
+        id = *dice.pick(&[GroupId(0), GroupId::MAX, GroupId::ALL, GroupId(0xffff_ff01)]);
+    }
+    GroupMod {
+        command,
+        group: Group { id, kind, buckets },
+    }
+}
+
+fn meter_message(shape: &Shape, dice: &mut dyn Dice) -> MeterMod {
+    let unit = *dice.pick(&[MeterUnit::Packets, MeterUnit::Kilobits]);
+    let count = dice.below(4);
+    let bands = (0..count).map(|_| {
+        let kind = match dice.below(5) {
+            0 if dice.one_in(shape.wrong) => BandKind::DscpRemark(0),
+            0 | 1 => BandKind::Drop,
+            raised => BandKind::DscpRemark(u8::try_from(raised - 1).expect("a small number")),
+        };
+        let rate = *dice.pick(&[1, 1, 2, 3, 7]);
+        Band {
+            kind,
+            rate: if dice.one_in(shape.wrong) { 0 } else { rate },
+            burst: *dice.pick(&[0, 1, 2, 5]),
+        }
+    });
+    let bands = bands.collect();
+    let command = *dice.pick(&[
+        MeterCommand::Add,
+        MeterCommand::Add,
+        MeterCommand::Add,
+        MeterCommand::Modify,
+        MeterCommand::Delete,
+    ]);
+    let mut id = MeterId(1 + word(dice.below(3)));
+    if dice.one_in(shape.wrong) {
+        id = *dice.pick(&[MeterId(0), MeterId::MAX, MeterId::ALL, MeterId(0xffff_0001)]);
+    }
+    MeterMod {
+        command,
+        meter: Meter { id, unit, bands },
+    }
+}
+
+fn table_message(shape: &Shape, dice: &mut dyn Dice) -> TableMod {
+    let mut table = *dice.pick(&shape.tables);
+    let mut max_entries = word(*dice.pick(&[0, 1, 2, 3, 5, 8, 12, 20, 1000]));
+    if dice.one_in(shape.wrong) {
+        table = *dice.pick(&[TableId(254), TableId(255)]);
+    }
+    if dice.one_in(shape.wrong) {
+        max_entries = *dice.pick(&[1 << 22, (1 << 22) + 1]);
+    }
+    TableMod {
+        table,
+        config: TableConfig {
+            max_entries,
+            eviction: dice.one_in(2),
+        },
+    }
+}
+
+/// A port comes, changes or goes.
+pub(crate) fn port_message(shape: &Shape, dice: &mut dyn Dice) -> Message {
+    let mut port = match dice.below(7) {
+        0 => PortNo::LOCAL,
+        _ => PortNo(1 + word(dice.below(5))),
+    };
+    if dice.one_in(shape.wrong) {
+        port = *dice.pick(&[PortNo(0), PortNo::ALL, PortNo::ANY, PortNo::MAX]);
+    }
+    let state = PortState {
+        is_up: !dice.one_in(4),
+        no_receive: dice.one_in(12),
+        no_forward: dice.one_in(8),
+        no_flood: dice.one_in(4),
+    };
+    Message::Port(port, (!dice.one_in(10)).then_some(state))
+}
+
+/// A random message, in a switch that has a number of entries.
+pub(crate) fn message(
+    shape: &Shape,
+    packet: &Packet,
+    held: usize,
+    dice: &mut dyn Dice,
+) -> Result<Message, String> {
+    Ok(match dice.below(20) {
+        0..3 => Message::Group(group_message(shape, dice)),
+        3..5 => Message::Meter(meter_message(shape, dice)),
+        5 => Message::Table(table_message(shape, dice)),
+        6 => port_message(shape, dice),
+        _ => Message::Flow(flow_message(shape, packet, held, dice)?),
+    })
+}

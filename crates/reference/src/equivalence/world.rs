@@ -1,0 +1,439 @@
+//! A world: both switches, and comparisons of all that they say.
+
+use std::fmt;
+use std::time::Duration;
+
+use classyard::{EngineSpec, NoProgress};
+use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
+use classyard_datapath::pipeline::{
+    Change, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink, Worker,
+};
+use classyard_datapath::{Field, Packet, PortNo, TableSettings};
+use classyard_workload::kit::random::Dice;
+
+use super::messages::{self, Shape};
+use super::{Options, Summary, frames};
+use crate::switch::{Event, Reference};
+use crate::{Packet as ReferencePacket, state};
+
+/// The register that has a packet's place in its vector.
+const TAG: Field = Field::Reg15;
+
+/// Both switches.
+pub(crate) struct World {
+    shape: Shape,
+    options: Options,
+    engine: String,
+    /// The most packets in a vector.
+    vector: usize,
+    frames: Vec<Vec<u8>>,
+    pipeline: Pipeline,
+    workers: Vec<Worker>,
+    reference: Reference,
+    now: Duration,
+    summary: Summary,
+    /// Packets of a vector, filled again and again.
+    buffer: Vec<Packet>,
+}
+
+/// What came out of the datapath, by the packets' places.
+struct Recorder(Vec<Vec<Event>>);
+
+impl Recorder {
+    fn record(&mut self, packet: &Packet, event: Event) {
+        let tag = usize::try_from(packet.key().get(TAG)).expect("a place in a vector");
+        self.0[tag].push(event);
+    }
+}
+
+impl Sink for Recorder {
+    fn send(&mut self, port: PortNo, queue: Option<u32>, packet: &Packet) {
+        let bytes = packet.bytes().to_vec();
+        self.record(packet, Event::Sent { port, queue, bytes });
+    }
+
+    fn to_controller(
+        &mut self,
+        reason: PacketInReason,
+        max_len: u16,
+        (table, cookie): (TableId, u64),
+        packet: &Packet,
+    ) {
+        let event = Event::Controller {
+            reason,
+            max_len,
+            table,
+            cookie,
+            bytes: packet.bytes().to_vec(),
+        };
+        self.record(packet, event);
+    }
+}
+
+/// Says what differs, if it does.
+fn same<T: PartialEq + fmt::Debug>(
+    datapath: &T,
+    reference: &T,
+    what: impl FnOnce() -> String,
+) -> Result<(), String> {
+    match datapath == reference {
+        true => Ok(()),
+        false => Err(format!(
+            "{}\n datapath: {datapath:x?}\nreference: {reference:x?}",
+            what()
+        )),
+    }
+}
+
+impl fmt::Display for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "engine {}, vectors of {} at most, {} workers",
+            self.engine,
+            self.vector,
+            self.workers.len()
+        )
+    }
+}
+
+impl World {
+    pub(crate) fn new(dice: &mut dyn Dice, options: &Options) -> Result<World, String> {
+        let engine = *dice.pick(&["forest", "forest", "tuplemerge", "tss", "linear"]);
+        let spec = EngineSpec::parse(engine).map_err(|error| error.to_string())?;
+        let mut pipeline = Pipeline::new(TableSettings {
+            // What is found must be found again in another process.
+            engine: spec.seeded(0),
+            rebuild_below: *dice.pick(&[0, 1, 4, 15, 100]),
+        });
+        let vector = *dice.pick(&[1, 1, 3, 8, 20]);
+        let mut tables = vec![TableId(0)];
+        for table in [1, 2, 7, 200, 253] {
+            if !dice.one_in(5) {
+                tables.push(TableId(table));
+            }
+        }
+        let shape = Shape {
+            tables,
+            most: 1 + dice.below(options.entries),
+            meters_everywhere: vector == 1,
+            wrong: *dice.pick(&[8, 40, 400]),
+        };
+        let mut world = World {
+            frames: (0..options.frames).map(|_| frames::frame(dice)).collect(),
+            workers: vec![pipeline.worker()],
+            pipeline,
+            reference: Reference::new(),
+            shape,
+            engine: engine.to_owned(),
+            vector,
+            now: Duration::ZERO,
+            summary: Summary::default(),
+            buffer: Vec::new(),
+            options: options.clone(),
+        };
+        for number in 1..=4 {
+            let bundle = [Message::Port(PortNo(number), Some(PortState::default()))];
+            world.bundle(&bundle, false)?;
+        }
+        Ok(world)
+    }
+
+    pub(crate) fn summary(self) -> Summary {
+        self.summary
+    }
+
+    /// The clock, bundles, and packets.
+    pub(crate) fn step(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
+        self.now += match dice.below(6) {
+            0 => Duration::from_secs(dice.below(4) as u64),
+            1 => Duration::from_millis(dice.below(3000) as u64),
+            2 => Duration::from_nanos(dice.below(3) as u64),
+            _ => Duration::from_millis(dice.below(40) as u64),
+        };
+        if dice.one_in(2) {
+            self.expire()?;
+        }
+        if dice.one_in(8) {
+            let at = dice.below(self.frames.len());
+            self.frames[at] = frames::frame(dice);
+        }
+        for _ in 0..1 + dice.below(3) {
+            let bundle = self.draw_bundle(dice)?;
+            self.bundle(&bundle, dice.one_in(3))?;
+        }
+        if dice.one_in(3) {
+            self.collect()?;
+        }
+        self.pipeline.publish();
+        self.maintain(dice);
+        for _ in 0..1 + dice.below(self.options.vectors) {
+            self.vector(dice)?;
+        }
+        self.counters()?;
+        if dice.one_in(2) {
+            self.collect()?;
+        }
+        Ok(())
+    }
+
+    /// Work that changes no answer, and workers that come and go.
+    fn maintain(&mut self, dice: &mut dyn Dice) {
+        match dice.below(12) {
+            0 => drop(self.pipeline.rebuild()),
+            1..4 => drop(self.pipeline.maintain(dice.below(20))),
+            4 => {
+                if let Ok(Some(plan)) = self.pipeline.planner().plan(&mut NoProgress) {
+                    self.pipeline.install(plan);
+                }
+            }
+            5 if self.workers.len() < 3 => self.workers.push(self.pipeline.worker()),
+            6 if self.workers.len() > 1 => {
+                let at = dice.below(self.workers.len());
+                self.workers.remove(at);
+            }
+            7 => {
+                self.workers.clear();
+                self.workers.push(self.pipeline.worker());
+            }
+            _ => {}
+        }
+    }
+
+    fn packet(&mut self, dice: &mut dyn Dice) -> ReferencePacket {
+        let frame = &self.frames[dice.below(self.frames.len())];
+        let in_port = match dice.below(8) {
+            0 => PortNo::LOCAL,
+            1 => PortNo::CONTROLLER,
+            port => PortNo(u32::try_from(port - 1).expect("a small number")),
+        };
+        let tunnel = dice.below(4).saturating_sub(2) as u64;
+        ReferencePacket::new(frame, in_port.0, tunnel)
+    }
+
+    fn draw_bundle(&mut self, dice: &mut dyn Dice) -> Result<Vec<Message>, String> {
+        let held = self.reference.entries().len();
+        let count = 1 + dice.below(5);
+        let mut bundle = Vec::new();
+        for _ in 0..count {
+            let packet = self.packet(dice);
+            bundle.push(messages::message(&self.shape, &packet, held, dice)?);
+        }
+        Ok(bundle)
+    }
+
+    /// Carries a bundle out, and compares all that the switches are told by it.
+    fn bundle(&mut self, bundle: &[Message], submit: bool) -> Result<(), String> {
+        let made = match submit {
+            true => self.pipeline.submit(bundle, self.now),
+            false => self.pipeline.apply(bundle, self.now),
+        };
+        let made = made.map(drop);
+        let made = made.map_err(|(number, error)| (number, error.code()));
+        let expected = self.reference.apply(bundle, self.now);
+        same(&made, &expected, || listed(bundle))?;
+        self.summary.messages += bundle.len() as u64;
+        if let Err((_, code)) = made {
+            *self.summary.refused.entry(code.name()).or_default() += 1;
+        }
+        let entries = self.reference.entries().len();
+        self.summary.entries = self.summary.entries.max(entries);
+        self.stores()
+            .map_err(|found| format!("{found}\nafter {}", listed(bundle)))
+    }
+
+    /// What the switches have been told.
+    fn stores(&self) -> Result<(), String> {
+        let (pipeline, reference) = (&self.pipeline, &self.reference);
+        let found: Vec<&FlowEntry> = pipeline.flows().iter().collect();
+        let entries = reference.entries().iter();
+        let expected = entries.map(|counted| &counted.entry).collect();
+        same(&found, &expected, || "the entries".to_owned())?;
+        let found: Vec<_> = pipeline.groups().iter().collect();
+        let expected = reference.groups().map(|counted| &*counted.group).collect();
+        same(&found, &expected, || "the groups".to_owned())?;
+        let found: Vec<_> = pipeline.meters().iter().collect();
+        let meters = reference.meters();
+        let expected = meters.map(|(_, meter)| &meter.running.meter).collect();
+        same(&found, &expected, || "the meters".to_owned())?;
+        let found: Vec<_> = pipeline.ports().iter().collect();
+        let expected = reference.ports().collect();
+        same(&found, &expected, || "the ports".to_owned())?;
+        for &table in &self.shape.tables {
+            let expected = reference.config(table).unwrap_or(TableConfig {
+                max_entries: 1_000_000,
+                eviction: false,
+            });
+            same(&pipeline.flows().config(table), &expected, || {
+                format!("how table {table} is configured")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self) -> Result<(), String> {
+        let removed = |change| match change {
+            Change::Flow(FlowChange::Removed(entry, reason)) => Some((entry, reason)),
+            _ => None,
+        };
+        let changes = self.pipeline.expire(self.now).into_iter();
+        let mut found: Vec<(FlowEntry, RemovalReason)> = changes.filter_map(removed).collect();
+        let mut expected = self.reference.expire(self.now);
+        // Which of them goes first is not said.
+        found.sort_by_key(|(entry, _)| entry.id);
+        expected.sort_by_key(|(entry, _)| entry.id);
+        same(&found, &expected, || {
+            format!("the entries whose time is over at {:?}", self.now)
+        })
+    }
+
+    fn collect(&mut self) -> Result<(), String> {
+        self.pipeline.publish();
+        let sorted = |mut removed: Vec<RemovedFlow>| {
+            removed.sort_by_key(|removed| removed.entry.id);
+            removed
+        };
+        let found = sorted(self.pipeline.collect_removed());
+        let expected = sorted(self.reference.collect_removed());
+        same(&found, &expected, || "the entries that are gone".to_owned())?;
+        for removed in found {
+            let reason = format!("{:?}", removed.reason);
+            *self.summary.removed.entry(reason).or_default() += 1;
+        }
+        Ok(())
+    }
+
+    /// Has both process some packets, and compares what comes out.
+    fn vector(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
+        if dice.one_in(4) {
+            // Time passes between vectors as well.
+            self.now += Duration::from_millis(dice.below(400) as u64);
+        }
+        let count = 1 + dice.below(self.vector);
+        let mut expected = Vec::new();
+        self.buffer.resize_with(count, Packet::default);
+        let mut before = Vec::new();
+        for tag in 0..count {
+            let mut packet = self.packet(dice);
+            let field = |field| packet.get(field).unwrap_or(0);
+            let in_port = u32::try_from(field(Field::InPort)).expect("thirty-two bits");
+            let given = &mut self.buffer[tag];
+            given.receive(packet.bytes(), in_port);
+            given.set_field(Field::TunnelId, field(Field::TunnelId));
+            given.set_field(TAG, tag as u128);
+            compare_fields(given, &packet)?;
+            before.push(packet.clone());
+            let events = self.reference.process(&mut packet, self.now);
+            expected.push((events, packet));
+        }
+        let mut recorder = Recorder(vec![Vec::new(); count]);
+        // Workers share a vector, one after the other.
+        let piece = count.div_ceil(self.workers.len());
+        for (worker, packets) in self.workers.iter_mut().zip(self.buffer.chunks_mut(piece)) {
+            worker.process(packets, self.now, &mut recorder);
+        }
+        for (tag, (events, packet)) in expected.iter().enumerate() {
+            let about = |what: &str| {
+                let entries: Vec<String> = self.reference.entries().iter().map(told).collect();
+                let groups: Vec<_> = self
+                    .reference
+                    .groups()
+                    .map(|it| it.group.to_string())
+                    .collect();
+                let meters: Vec<_> = self
+                    .reference
+                    .meters()
+                    .map(|(_, it)| it.running.meter.to_string())
+                    .collect();
+                format!(
+                    "{what} packet {tag} of a vector at {:?}: {:02x?} by port {:?} and tunnel {:?}, with\n{}\n{}\n{}\n",
+                    self.now,
+                    before[tag].bytes(),
+                    before[tag].get(Field::InPort),
+                    before[tag].get(Field::TunnelId),
+                    entries.join("\n"),
+                    groups.join("\n"),
+                    meters.join("\n"),
+                )
+            };
+            same(&recorder.0[tag], events, || about("what comes out for"))?;
+            let given = &self.buffer[tag];
+            same(&given.bytes(), &packet.bytes(), || about("what is left of"))?;
+            compare_fields(given, packet).map_err(|found| format!("{}: {found}", about("")))?;
+            self.summary.events += events.len() as u64;
+        }
+        self.summary.packets += count as u64;
+        Ok(())
+    }
+
+    /// All that is counted.
+    fn counters(&mut self) -> Result<(), String> {
+        let (pipeline, reference) = (&self.pipeline, &self.reference);
+        for counted in reference.entries() {
+            let id = counted.entry.id;
+            let found = (pipeline.flow_count(id), pipeline.last_match(id));
+            let expected = (counted.count, counted.last_match);
+            same(&found, &expected, || {
+                format!("the counters of {}", told(counted))
+            })?;
+        }
+        for &table in &self.shape.tables {
+            let expected = reference.table_count(table);
+            same(&pipeline.table_count(table), &expected, || {
+                format!("the counters of table {table}")
+            })?;
+        }
+        for counted in reference.groups() {
+            let found = pipeline.group_count(counted.group.id);
+            same(&found, &counted.count, || {
+                format!("the counters of {}", counted.group)
+            })?;
+        }
+        let mut banded = 0;
+        for (id, meter) in reference.meters() {
+            let found = pipeline.meter_count(id);
+            same(&found, &meter.count, || {
+                format!("the counters of {}", meter.running.meter)
+            })?;
+            banded += found.bands.iter().map(|band| band.packets).sum::<u64>();
+        }
+        self.summary.banded = self.summary.banded.max(banded);
+        Ok(())
+    }
+}
+
+/// The messages of a bundle, a line each.
+fn listed(bundle: &[Message]) -> String {
+    let lines = bundle.iter().map(|message| match message {
+        Message::Flow(flow) => format!("{:?} {flow}", flow.command),
+        Message::Group(group) => format!("{:?} {}", group.command, group.group),
+        Message::Meter(meter) => format!("{:?} {}", meter.command, meter.meter),
+        Message::Port(..) | Message::Table(_) => format!("{message:?}"),
+    });
+    let lines: Vec<String> = lines.collect();
+    format!("the bundle\n{}", lines.join("\n"))
+}
+
+fn told(counted: &state::Counted) -> String {
+    let entry = &counted.entry;
+    format!(
+        "entry {}: table={},priority={},{} actions={}",
+        entry.id, entry.table, entry.priority, entry.flow, entry.instructions
+    )
+}
+
+/// Both know the same of a packet.
+fn compare_fields(found: &Packet, expected: &ReferencePacket) -> Result<(), String> {
+    for field in Field::all().filter(|&field| field != TAG) {
+        let key = found.key();
+        let has = key.has(field).then(|| key.get(field));
+        let expected_value = expected.get(field);
+        if has != expected_value {
+            return Err(format!(
+                "{field} of {:02x?}\n datapath: {has:x?}\nreference: {expected_value:x?}",
+                expected.bytes()
+            ));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! Messages about meters (OpenFlow 1.3.5 §5.7, §7.3.4.3), and meters at work.
+//!
+//! A band lets a burst pass, and then its rate. It is written here as a debt: what
+//! passes is owed, and paid back at the band's rate; what would make the debt larger
+//! than the burst exceeds the band, and owes nothing.
+
+use std::time::Duration;
+
+use classyard_datapath::flow::RemovalReason;
+use classyard_datapath::meter::{BandKind, Meter, MeterCommand, MeterMod, MeterUnit};
+use classyard_datapath::pipeline::{Count, MeterCount};
+use classyard_datapath::{ErrorCode, MeterId};
+
+use crate::state::{CountedMeter, State};
+
+/// In a second, so that what is paid back in some nanoseconds is a whole number.
+const NANOSECONDS: u128 = 1_000_000_000;
+
+/// A meter and the debts of its bands.
+#[derive(Clone, Debug)]
+pub(crate) struct Running {
+    pub(crate) meter: Meter,
+    /// Of each band, in billionths of packets or bits.
+    debts: Vec<u128>,
+    /// When the debts were what they are.
+    at: Duration,
+}
+
+pub(crate) fn apply(state: &mut State, message: &MeterMod, now: Duration) -> Result<(), ErrorCode> {
+    let id = message.meter.id;
+    let is_there = state.meters.contains_key(&id);
+    match message.command {
+        MeterCommand::Add if is_there => Err(ErrorCode::MeterExists),
+        MeterCommand::Modify if !is_there => Err(ErrorCode::UnknownMeter),
+        MeterCommand::Add | MeterCommand::Modify => {
+            check(&message.meter)?;
+            put(state, &message.meter);
+            Ok(())
+        }
+        MeterCommand::Delete => {
+            let meant: Vec<MeterId> = match id == MeterId::ALL {
+                true => state.meters.keys().copied().collect(),
+                false => vec![id],
+            };
+            for id in meant {
+                if state.meters.remove(&id).is_some() {
+                    state.remove(RemovalReason::MeterDelete, now, |counted| {
+                        counted.entry.instructions.meter == Some(id)
+                    });
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+fn check(meter: &Meter) -> Result<(), ErrorCode> {
+    if !(1..=MeterId::MAX.0).contains(&meter.id.0) {
+        return Err(ErrorCode::InvalidMeter);
+    }
+    for band in &meter.bands {
+        if band.rate == 0 {
+            return Err(ErrorCode::BadRate);
+        }
+        if band.kind == BandKind::DscpRemark(0) {
+            return Err(ErrorCode::BadBandValue);
+        }
+    }
+    Ok(())
+}
+
+/// A meter's statistics go on when it is modified; those of its bands, which are
+/// others, begin at 0.
+fn put(state: &mut State, meter: &Meter) {
+    let before = state.meters.get(&meter.id);
+    let count = MeterCount {
+        all: before.map_or(Count::default(), |before| before.count.all),
+        bands: vec![Count::default(); meter.bands.len()],
+    };
+    let running = Running {
+        debts: vec![0; meter.bands.len()],
+        meter: meter.clone(),
+        at: Duration::ZERO,
+    };
+    state
+        .meters
+        .insert(meter.id, CountedMeter { running, count });
+}
+
+impl Running {
+    /// A packet comes: the band that is applied to it.
+    pub(crate) fn pass(&mut self, bytes: usize, now: Duration) -> Option<usize> {
+        let bits = bytes as u128 * 8;
+        let (unit, cost) = match self.meter.unit {
+            MeterUnit::Packets => (1, 1),
+            MeterUnit::Kilobits => (1000, bits),
+        };
+        let passed = now.saturating_sub(self.at).as_nanos();
+        self.at = self.at.max(now);
+        let mut exceeded = Vec::new();
+        for (number, band) in self.meter.bands.iter().enumerate() {
+            let (rate, burst) = (u128::from(band.rate), u128::from(band.burst));
+            // No burst is said: that of one second.
+            let burst = if burst == 0 { rate } else { burst };
+            let debt = &mut self.debts[number];
+            *debt = debt.saturating_sub(passed * rate * unit);
+            let owed = *debt + cost * NANOSECONDS;
+            match owed <= burst * unit * NANOSECONDS {
+                true => *debt = owed,
+                false => exceeded.push(number),
+            }
+        }
+        // §5.7.1: the one with the highest rate; of several the first.
+        let highest = exceeded
+            .iter()
+            .map(|&number| self.meter.bands[number].rate)
+            .max()?;
+        exceeded
+            .into_iter()
+            .find(|&number| self.meter.bands[number].rate == highest)
+    }
+}
+
+/// A code point whose drop precedence is raised. Only those of assured forwarding have
+/// one (RFC 2597 §6): classes 1 to 4, precedences 1 to 3.
+pub(crate) fn remarked(dscp: u128, by: u8) -> u128 {
+    for class in 1..=4 {
+        for precedence in 1..=3 {
+            if dscp == class * 8 + precedence * 2 {
+                return class * 8 + (precedence + u128::from(by)).min(3) * 2;
+            }
+        }
+    }
+    dscp
+}

@@ -1,0 +1,165 @@
+//! Checksums of packets that are changed, from everything that they are of: a
+//! checksum changes by what the sum of all that it covers changes. So a wrong one stays
+//! as wrong as it was.
+
+use std::ops::Range;
+
+use classyard_datapath::Field;
+
+use crate::fields::{ICMP, ICMPV6, SCTP, TCP, UDP};
+use crate::frame::{Network, Parsed};
+
+/// How a checksum is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// The complement of the sum of words of 16 bits, with carries added again
+    /// (RFC 1071).
+    Words,
+    /// The same in UDP, where 0 says that there is no checksum.
+    OptionalWords,
+    /// CRC-32C (RFC 9260, Appendix A).
+    Crc,
+}
+
+/// A checksum of a packet: where it is, and what it is of.
+#[derive(Clone, Debug)]
+pub(crate) struct Sum {
+    kind: Kind,
+    place: Range<usize>,
+    /// Only the last of these may have an odd length.
+    covers: Vec<Range<usize>>,
+}
+
+/// The checksum of an IPv4 header that begins somewhere, with options as far as they
+/// are there.
+pub(crate) fn of_ipv4_header(bytes: &[u8], at: usize) -> Sum {
+    let length = usize::from(bytes[at] % 16) * 4;
+    Sum {
+        kind: Kind::Words,
+        place: at + 10..at + 12,
+        covers: vec![at..bytes.len().min(at + length.max(20))],
+    }
+}
+
+/// All checksums of a packet.
+pub(crate) fn of(bytes: &[u8], parsed: &Parsed) -> Vec<Sum> {
+    let mut sums = Vec::new();
+    if parsed.network == Network::Ipv4 {
+        sums.push(of_ipv4_header(bytes, parsed.at));
+    }
+    let Some(transport) = parsed.transport else {
+        return sums;
+    };
+    let addresses = match parsed.network {
+        Network::Ipv4 => parsed.at + 12..parsed.at + 20,
+        // The checksum is of the last destination (RFC 8200 §8.1), which is in the
+        // routing header as long as that is not done.
+        _ if parsed.is_routed => parsed.at + 8..parsed.at + 24,
+        _ => parsed.at + 8..parsed.at + 40,
+    };
+    let payload = transport..parsed.end;
+    let protocol = parsed.fields.get(Field::IpProto).unwrap_or(0);
+    let (kind, offset, length, covers) = match protocol {
+        TCP => (Kind::Words, 16, 2, vec![addresses, payload]),
+        UDP => (Kind::OptionalWords, 6, 2, vec![addresses, payload]),
+        ICMPV6 => (Kind::Words, 2, 2, vec![addresses, payload]),
+        ICMP => (Kind::Words, 2, 2, vec![payload]),
+        // It is of the whole packet, which is not there.
+        SCTP if parsed.is_fragment || parsed.is_cut => return sums,
+        SCTP => (Kind::Crc, 8, 4, vec![payload]),
+        _ => return sums,
+    };
+    let place = transport + offset..transport + offset + length;
+    if place.end <= parsed.end {
+        sums.push(Sum {
+            kind,
+            place,
+            covers,
+        });
+    }
+    sums
+}
+
+impl Sum {
+    /// Whether some of these bytes are covered.
+    pub(crate) fn covers(&self, bytes: &Range<usize>) -> bool {
+        self.covers
+            .iter()
+            .any(|range| range.start < bytes.end && bytes.start < range.end)
+    }
+
+    /// What is covered, with 0 in place of the checksum.
+    fn covered(&self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        bytes[self.place.clone()].fill(0);
+        let ranges = self.covers.iter().cloned();
+        ranges.flat_map(|range| bytes[range].to_vec()).collect()
+    }
+
+    /// Makes the checksum of changed bytes that which it was of the old ones.
+    pub(crate) fn adjust(&self, old: &[u8], new: &mut [u8]) {
+        let (before, after) = (self.covered(old), self.covered(new));
+        let place = self.place.clone();
+        match self.kind {
+            Kind::Crc => {
+                let change = crc32c::crc32c(&before) ^ crc32c::crc32c(&after);
+                for (byte, change) in new[place].iter_mut().zip(change.to_le_bytes()) {
+                    *byte ^= change;
+                }
+            }
+            Kind::Words | Kind::OptionalWords => {
+                let is_optional = self.kind == Kind::OptionalWords;
+                let stood = u64::from(new[place.start]) << 8 | u64::from(new[place.start + 1]);
+                if is_optional && stood == 0 {
+                    return;
+                }
+                let now = match changed(stood, words(&before), words(&after)) {
+                    0 if is_optional => 0xffff,
+                    now => now,
+                };
+                let [.., high, low] = now.to_be_bytes();
+                new[place].copy_from_slice(&[high, low]);
+            }
+        }
+    }
+}
+
+/// The sum of words of 16 bits; the last one may lack its second byte.
+fn words(bytes: &[u8]) -> u64 {
+    let word = |pair: &[u8]| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| low.into());
+    bytes.chunks(2).map(word).sum()
+}
+
+/// The checksum in place of another one when a sum changes. Sums with carries added
+/// again are numbers modulo 65,535, of which 0 has two forms; RFC 1624 takes the one
+/// whose complement is 0.
+fn changed(checksum: u64, before: u64, after: u64) -> u64 {
+    const MODULUS: u64 = 0xffff;
+    let sum = (0xffff - checksum) + after + (MODULUS - before % MODULUS);
+    match sum % MODULUS {
+        0 => 0,
+        sum => 0xffff - sum,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_right_checksum_stays_right_and_a_wrong_one_wrong() {
+        // RFC 1071's example: the sum of these words is ddf2.
+        let old = [0, 1, 0xf2, 3, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(words(&old), 0x2_ddf0);
+        let new = [0, 1, 0xf2, 3, 0, 0, 0xf6, 0xf7];
+        let right = |bytes| changed(0xffff, 0, words(bytes));
+        assert_eq!(right(&old), 0x220d);
+        assert_eq!(changed(0x220d, words(&old), words(&new)), right(&new));
+        assert_eq!(
+            changed(0x220e, words(&old), words(&new)),
+            right(&new) + 1,
+            "as wrong as before"
+        );
+        assert_eq!(changed(0xffff, 5, 5), 0, "the form of RFC 1624");
+    }
+}

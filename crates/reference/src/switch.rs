@@ -1,0 +1,416 @@
+//! The switch: bundles of messages, entries whose time is over, and the way of a packet
+//! (OpenFlow 1.3.5 §5.1, §5.9 to §5.12).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard_datapath::flow::{FlowEntry, RemovalReason, TableConfig, TableId};
+use classyard_datapath::group::GroupType;
+use classyard_datapath::meter::BandKind;
+use classyard_datapath::pipeline::{Message, PacketInReason, PortState, RemovedFlow, TableCount};
+use classyard_datapath::{Action, ErrorCode, Field, FieldValue, GroupId, MeterId, PortNo};
+
+use crate::actions;
+use crate::matching::matches;
+use crate::meters::remarked;
+use crate::packet::Packet;
+use crate::rewrite::InvalidTtl;
+use crate::state::{Counted, CountedGroup, CountedMeter, State, add};
+use crate::{flows, groups, meters};
+
+/// What comes out of the switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A packet goes out.
+    Sent {
+        /// By this port.
+        port: PortNo,
+        /// From this queue, if one was chosen.
+        queue: Option<u32>,
+        /// The packet.
+        bytes: Vec<u8>,
+    },
+    /// A packet goes to the controller.
+    Controller {
+        /// Why.
+        reason: PacketInReason,
+        /// At most so many bytes of it.
+        max_len: u16,
+        /// From this table.
+        table: TableId,
+        /// By an entry with this cookie.
+        cookie: u64,
+        /// The packet.
+        bytes: Vec<u8>,
+    },
+}
+
+/// A switch that does what the text says, one thing after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Reference {
+    state: State,
+}
+
+impl Reference {
+    /// A switch without entries, groups, meters and ports.
+    #[must_use]
+    pub fn new() -> Reference {
+        Reference::default()
+    }
+
+    /// Carries a bundle of messages out: all of them, or none.
+    ///
+    /// # Errors
+    /// The position of the first message that cannot be carried out, and why.
+    pub fn apply(&mut self, messages: &[Message], now: Duration) -> Result<(), (usize, ErrorCode)> {
+        let mut changed = self.state.clone();
+        for (number, message) in messages.iter().enumerate() {
+            let made = match message {
+                Message::Flow(message) => flows::apply(&mut changed, message, now),
+                Message::Group(message) => groups::apply(&mut changed, message, now),
+                Message::Meter(message) => meters::apply(&mut changed, message, now),
+                Message::Table(message) => flows::configure(&mut changed, message),
+                Message::Port(port, state) => set_port(&mut changed, *port, *state),
+            };
+            made.map_err(|code| (number, code))?;
+        }
+        self.state = changed;
+        Ok(())
+    }
+
+    /// Removes the entries whose time is over (§5.5); which, and why. A hard timeout
+    /// counts before an idle one.
+    pub fn expire(&mut self, now: Duration) -> Vec<(FlowEntry, RemovalReason)> {
+        let seconds = |seconds: u16| Duration::from_secs(seconds.into());
+        let is_hard = |counted: &Counted| {
+            let entry = &counted.entry;
+            entry.hard_timeout > 0 && entry.added + seconds(entry.hard_timeout) <= now
+        };
+        let is_idle = |counted: &Counted| {
+            let entry = &counted.entry;
+            let last = counted.last_match.unwrap_or_default().max(entry.added);
+            entry.idle_timeout > 0 && last + seconds(entry.idle_timeout) <= now
+        };
+        let before = self.state.removed.len();
+        let state = &mut self.state;
+        state.remove(RemovalReason::HardTimeout, now, is_hard);
+        state.remove(RemovalReason::IdleTimeout, now, is_idle);
+        let gone = state.removed[before..].iter();
+        gone.map(|removed| (removed.entry.clone(), removed.reason))
+            .collect()
+    }
+
+    /// The entries that are gone. Their numbers are free afterwards.
+    pub fn collect_removed(&mut self) -> Vec<RemovedFlow> {
+        std::mem::take(&mut self.state.removed)
+    }
+
+    /// Processes a packet; what comes out of it, in order. The packet is left as it was
+    /// at the end of its way.
+    pub fn process(&mut self, packet: &mut Packet, now: Duration) -> Vec<Event> {
+        let mut way = Way {
+            in_port: in_port(packet),
+            state: &mut self.state,
+            now,
+            events: Vec::new(),
+            table: TableId(0),
+            cookie: 0,
+            reason: PacketInReason::Action,
+        };
+        let is_refused = way
+            .state
+            .ports
+            .get(&way.in_port)
+            .is_some_and(|port| port.no_receive);
+        if !is_refused {
+            // A packet that is dropped has nothing more to do.
+            let _: Result<(), Dropped> = way.tables(packet);
+        }
+        way.events
+    }
+
+    /// The entries with what they have counted, by their tables, then by their numbers.
+    #[must_use]
+    pub fn entries(&self) -> &[Counted] {
+        &self.state.entries
+    }
+
+    /// The groups with what they have counted, by their numbers.
+    pub fn groups(&self) -> impl Iterator<Item = &CountedGroup> {
+        self.state.groups.values()
+    }
+
+    /// The meters with what they have counted, by their numbers.
+    pub fn meters(&self) -> impl Iterator<Item = (MeterId, &CountedMeter)> {
+        self.state.meters.iter().map(|(&id, meter)| (id, meter))
+    }
+
+    /// The ports, by their numbers.
+    pub fn ports(&self) -> impl Iterator<Item = (PortNo, PortState)> {
+        self.state.ports.iter().map(|(&port, &state)| (port, state))
+    }
+
+    /// How a table is configured, if it was.
+    #[must_use]
+    pub fn config(&self, table: TableId) -> Option<TableConfig> {
+        self.state.tables.get(&table).copied()
+    }
+
+    /// What came to a table.
+    #[must_use]
+    pub fn table_count(&self, table: TableId) -> TableCount {
+        let count = self.state.table_counts.get(&table);
+        count.copied().unwrap_or_default()
+    }
+}
+
+fn set_port(state: &mut State, port: PortNo, is: Option<PortState>) -> Result<(), ErrorCode> {
+    if !(1..=PortNo::MAX.0).contains(&port.0) && port != PortNo::LOCAL {
+        return Err(ErrorCode::BadPort);
+    }
+    match is {
+        Some(is) => drop(state.ports.insert(port, is)),
+        None => drop(state.ports.remove(&port)),
+    }
+    Ok(())
+}
+
+fn in_port(packet: &Packet) -> PortNo {
+    let port = packet.get(Field::InPort).unwrap_or(0);
+    PortNo(u32::try_from(port).expect("thirty-two bits"))
+}
+
+/// The packet's way ends.
+struct Dropped;
+
+/// The way of one packet: where it is, and what came out so far.
+struct Way<'s> {
+    state: &'s mut State,
+    now: Duration,
+    events: Vec<Event>,
+    in_port: PortNo,
+    table: TableId,
+    cookie: u64,
+    reason: PacketInReason,
+}
+
+impl Way<'_> {
+    fn tables(&mut self, packet: &mut Packet) -> Result<(), Dropped> {
+        let mut set: Vec<Action> = Vec::new();
+        loop {
+            let counts = self.state.table_counts.entry(self.table).or_default();
+            counts.lookups += 1;
+            // The highest priority, then the lowest number.
+            let table = self.table;
+            let entries = self.state.entries.iter_mut();
+            let here = entries.filter(|counted| counted.entry.table == table);
+            let matching = here.filter(|counted| matches(counted.entry.flow.values(), packet));
+            let best = matching
+                .min_by_key(|counted| (u16::MAX - counted.entry.priority, counted.entry.id));
+            let Some(winner) = best else {
+                return Err(Dropped);
+            };
+            counts.matched += 1;
+            add(&mut winner.count, packet.bytes.len());
+            winner.last_match = Some(self.now);
+            let entry = &winner.entry;
+            let is_miss = entry.priority == 0 && entry.flow.values().is_empty();
+            self.cookie = entry.cookie;
+            self.reason = match is_miss {
+                true => PacketInReason::NoMatch,
+                false => PacketInReason::Action,
+            };
+            let instructions = Arc::clone(&entry.instructions);
+            if let Some(meter) = instructions.meter {
+                self.meter(meter, packet)?;
+            }
+            self.list(&instructions.apply, packet)?;
+            if instructions.clear {
+                set.clear();
+            }
+            actions::write(&mut set, &instructions.write);
+            if let Some((value, mask)) = instructions.metadata {
+                packet.write_metadata(value, mask);
+            }
+            match instructions.goto_table {
+                Some(next) => self.table = next,
+                None => return self.list(&actions::carried_out(&set), packet),
+            }
+        }
+    }
+
+    fn meter(&mut self, id: MeterId, packet: &mut Packet) -> Result<(), Dropped> {
+        let meter = self.state.meters.get_mut(&id).expect("entries go with it");
+        let bytes = packet.bytes.len();
+        add(&mut meter.count.all, bytes);
+        let Some(number) = meter.running.pass(bytes, self.now) else {
+            return Ok(());
+        };
+        add(&mut meter.count.bands[number], bytes);
+        match meter.running.meter.bands[number].kind {
+            BandKind::Drop => Err(Dropped),
+            BandKind::DscpRemark(by) => {
+                if let Some(dscp) = packet.get(Field::IpDscp)
+                    && remarked(dscp, by) != dscp
+                {
+                    packet.set_field(Field::IpDscp, remarked(dscp, by));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Carries actions out, in order.
+    fn list(&mut self, actions: &[Action], packet: &mut Packet) -> Result<(), Dropped> {
+        for action in actions {
+            let made = match *action {
+                Action::Output { port, max_len } => {
+                    self.output(port, max_len, packet);
+                    Ok(())
+                }
+                Action::Group(group) => {
+                    self.group(group, packet);
+                    Ok(())
+                }
+                Action::SetQueue(queue) => {
+                    packet.queue = Some(queue);
+                    Ok(())
+                }
+                _ => change(action, packet),
+            };
+            if let Err(InvalidTtl) = made {
+                self.controller(PacketInReason::InvalidTtl, u16::MAX, packet);
+                return Err(Dropped);
+            }
+        }
+        Ok(())
+    }
+
+    fn controller(&mut self, reason: PacketInReason, max_len: u16, packet: &Packet) {
+        self.events.push(Event::Controller {
+            reason,
+            max_len,
+            table: self.table,
+            cookie: self.cookie,
+            bytes: packet.bytes.clone(),
+        });
+    }
+
+    /// §4.5, §5.12. Standard ports are all that have a number, and `local`.
+    fn output(&mut self, wanted: PortNo, max_len: u16, packet: &Packet) {
+        if wanted == PortNo::CONTROLLER {
+            return self.controller(self.reason, max_len, packet);
+        }
+        for (&port, state) in &self.state.ports {
+            let is_own = port == self.in_port;
+            let is_meant = match wanted {
+                PortNo::IN_PORT => is_own,
+                PortNo::ALL => !is_own,
+                PortNo::FLOOD => !is_own && !state.no_flood,
+                _ => !is_own && port == wanted,
+            };
+            if is_meant && state.is_up && !state.no_forward {
+                self.events.push(Event::Sent {
+                    port,
+                    queue: packet.queue,
+                    bytes: packet.bytes.clone(),
+                });
+            }
+        }
+    }
+
+    /// §5.6: buckets process copies of the packet.
+    fn group(&mut self, id: GroupId, packet: &Packet) {
+        let counted = self.state.groups.get_mut(&id).expect("it is there");
+        add(&mut counted.count.all, packet.bytes.len());
+        let group = Arc::clone(&counted.group);
+        let all = 0..group.buckets.len();
+        let live = all
+            .clone()
+            .filter(|&number| groups::is_live(self.state, &group.buckets[number]));
+        let chosen: Vec<usize> = match group.kind {
+            GroupType::All | GroupType::Indirect => all.collect(),
+            GroupType::FastFailover => live.take(1).collect(),
+            GroupType::Select => {
+                // Each of them as often as it weighs.
+                let shares: Vec<usize> = live
+                    .flat_map(|number| vec![number; group.buckets[number].weight.into()])
+                    .collect();
+                let at = flow_hash(packet).checked_rem(shares.len() as u64);
+                at.map(|at| shares[usize::try_from(at).expect("below their number")])
+                    .into_iter()
+                    .collect()
+            }
+        };
+        for number in chosen {
+            let counted = self.state.groups.get_mut(&id).expect("it is there");
+            add(&mut counted.count.buckets[number], packet.bytes.len());
+            let mut set = Vec::new();
+            actions::write(&mut set, &group.buckets[number].actions);
+            // A copy that is dropped is not the packet.
+            let _: Result<(), Dropped> =
+                self.list(&actions::carried_out(&set), &mut packet.clone());
+        }
+    }
+}
+
+fn change(action: &Action, packet: &mut Packet) -> Result<(), InvalidTtl> {
+    match *action {
+        Action::SetField(FieldValue { field, value, .. }) => packet.set_field(field, value),
+        Action::PushVlan(kind) => packet.push_vlan(kind),
+        Action::PopVlan => packet.pop_vlan(),
+        Action::PushMpls(kind) => packet.push_mpls(kind),
+        Action::PopMpls(kind) => packet.pop_mpls(kind),
+        Action::SetMplsTtl(ttl) => packet.set_mpls_ttl(ttl),
+        Action::DecrementMplsTtl => packet.decrement_mpls_ttl()?,
+        Action::SetTtl(ttl) => packet.set_ttl(ttl),
+        Action::DecrementTtl => packet.decrement_ttl()?,
+        Action::CopyTtlOut => packet.copy_ttl_out(),
+        Action::CopyTtlIn => packet.copy_ttl_in(),
+        Action::Output { .. } | Action::Group(_) | Action::SetQueue(_) => {}
+    }
+    Ok(())
+}
+
+/// OpenFlow leaves open how a select group chooses. This is the datapath's hash of a
+/// packet's flow, over the fields that are read here.
+fn flow_hash(packet: &Packet) -> u64 {
+    let first = |fields: &[Field]| {
+        fields
+            .iter()
+            .find_map(|&field| packet.get(field))
+            .unwrap_or(0)
+    };
+    let parts = [
+        first(&[Field::EthDst]),
+        first(&[Field::EthSrc]),
+        first(&[Field::EthType]),
+        first(&[Field::IpProto]),
+        first(&[Field::Ipv4Src, Field::Ipv6Src, Field::ArpSpa]),
+        first(&[Field::Ipv4Dst, Field::Ipv6Dst, Field::ArpTpa]),
+        first(&[
+            Field::TcpSrc,
+            Field::UdpSrc,
+            Field::SctpSrc,
+            Field::Icmpv4Type,
+            Field::Icmpv6Type,
+            Field::ArpOp,
+        ]),
+        first(&[
+            Field::TcpDst,
+            Field::UdpDst,
+            Field::SctpDst,
+            Field::Icmpv4Code,
+            Field::Icmpv6Code,
+        ]),
+    ];
+    let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
+    for part in parts {
+        for half in [part & u128::from(u64::MAX), part >> 64] {
+            hash ^= u64::try_from(half).expect("sixty-four bits");
+            hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
+            hash ^= hash >> 32;
+        }
+    }
+    hash
+}
