@@ -59,6 +59,13 @@ const SPARE: usize = 256;
 /// By what an entry is found that is there already.
 type Same = (TableId, u16, Arc<FlowMatch>);
 
+/// When an entry has to go: the least important first, then the oldest.
+type Turn = (u16, Duration, RuleId);
+
+fn turn(entry: &FlowEntry) -> Turn {
+    (entry.importance, entry.added, entry.id)
+}
+
 fn same(entry: &FlowEntry) -> Same {
     (entry.table, entry.priority, Arc::clone(&entry.flow))
 }
@@ -70,6 +77,8 @@ pub struct FlowStore {
     by_match: HashMap<Same, RuleId>,
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
     configs: BTreeMap<TableId, TableConfig>,
+    /// In tables with eviction: entries in the order in which they go.
+    leaving: BTreeMap<TableId, BTreeSet<Turn>>,
     widths: Widths,
     /// Numbers below `next` that no entry has.
     free: BTreeSet<u32>,
@@ -142,6 +151,12 @@ impl FlowStore {
             );
             return Err(OpenFlowError::new(ErrorCode::TableModBadConfig, message));
         }
+        if config.eviction {
+            let turns = self.table(table).map(turn).collect();
+            self.leaving.insert(table, turns);
+        } else {
+            self.leaving.remove(&table);
+        }
         let old = self.configs.insert(table, config);
         Ok(old.unwrap_or_default())
     }
@@ -184,7 +199,7 @@ impl FlowStore {
                     self.release(entry.id);
                 }
                 FlowChange::Changed { old, .. } => {
-                    self.entries.insert(old.id, old);
+                    self.put_over(old);
                 }
                 FlowChange::Removed(entry, _) => self.put_in(entry),
             }
@@ -248,7 +263,7 @@ impl FlowStore {
             changes.push(FlowChange::Added(new));
             return Ok(changes);
         }
-        let old = self.entries.insert(id, new.clone()).expect("a known entry");
+        let old = self.put_over(new.clone());
         changes.push(FlowChange::Changed {
             old,
             new,
@@ -264,13 +279,10 @@ impl FlowStore {
         if held < config.max_entries as usize {
             return Ok(None);
         }
-        let first_to_go = |entry: &&FlowEntry| (entry.importance, entry.added, entry.id);
-        let least = match config.eviction {
-            true => self.table(message.table).min_by_key(first_to_go),
-            false => None,
-        };
-        match least.filter(|entry| entry.importance <= message.importance) {
-            Some(entry) => Ok(self.remove(entry.id, RemovalReason::Eviction)),
+        let turns = self.leaving.get(&message.table);
+        let first = turns.and_then(BTreeSet::first).copied();
+        match first.filter(|(importance, ..)| *importance <= message.importance) {
+            Some((.., id)) => Ok(self.remove(id, RemovalReason::Eviction)),
             None => {
                 let message = format!(
                     "table {} is full: it has {held} entries and may have {}{}",
@@ -386,6 +398,18 @@ impl FlowStore {
         })
     }
 
+    /// Puts an entry in the place of the one with its number, which is returned.
+    fn put_over(&mut self, entry: FlowEntry) -> FlowEntry {
+        let (id, new) = (entry.id, turn(&entry));
+        let turns = self.leaving.get_mut(&entry.table);
+        let old = self.entries.insert(id, entry).expect("a known entry");
+        if let Some(turns) = turns {
+            turns.remove(&turn(&old));
+            turns.insert(new);
+        }
+        old
+    }
+
     fn put_in(&mut self, entry: FlowEntry) {
         let (id, number) = (entry.id, entry.id.get());
         if !self.free.remove(&number) && !self.retired.remove(&number) {
@@ -394,6 +418,9 @@ impl FlowStore {
         }
         self.by_match.insert(same(&entry), id);
         self.widths.add(entry.table, &entry.flow);
+        if let Some(turns) = self.leaving.get_mut(&entry.table) {
+            turns.insert(turn(&entry));
+        }
         self.tables.entry(entry.table).or_default().insert(id);
         let before = self.entries.insert(id, entry);
         assert!(before.is_none(), "a number is of one entry");
@@ -403,6 +430,9 @@ impl FlowStore {
         let entry = self.entries.remove(&id)?;
         self.by_match.remove(&same(&entry));
         self.widths.remove(entry.table, &entry.flow);
+        if let Some(turns) = self.leaving.get_mut(&entry.table) {
+            turns.remove(&turn(&entry));
+        }
         if let Some(ids) = self.tables.get_mut(&entry.table) {
             ids.remove(&id);
             if ids.is_empty() {

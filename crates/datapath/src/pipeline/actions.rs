@@ -24,6 +24,14 @@ pub(super) struct Place {
     pub(super) is_miss: bool,
 }
 
+/// The place of a packet from the controller, which no entry has sent: what goes back
+/// there is said to be from table 255, with a cookie of all ones.
+pub(super) const NO_TABLE: Place = Place {
+    table: TableId::ALL,
+    cookie: u64::MAX,
+    is_miss: false,
+};
+
 /// A packet is not processed any further.
 pub(super) struct Dropped;
 
@@ -107,7 +115,7 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
     }
 
     /// Carries an action out.
-    fn action(&mut self, action: &Action, packet: &mut Packet) -> Result<(), Dropped> {
+    pub(super) fn action(&mut self, action: &Action, packet: &mut Packet) -> Result<(), Dropped> {
         self.observer.acting(action, packet);
         match *action {
             Action::Output { port, max_len } => self.output(port, max_len, packet),

@@ -9,6 +9,7 @@ use std::time::Duration;
 use classyard::table::{Reader, Table, Writer};
 use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
+use super::actions::{NO_TABLE, Run};
 use super::expiry::{Expiry, Verdict, judge};
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
 use super::observer::{Observer, Unobserved};
@@ -16,9 +17,9 @@ use super::ports::Ports;
 use super::process::{self, Buffers, Sink};
 use super::side::{AllAccepted, Plan, Side};
 use super::stores::Stores;
-use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally};
+use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally, nanoseconds};
 use super::trace::{Story, trace};
-use crate::action::GroupId;
+use crate::action::{Action, GroupId, PortNo, check_alone};
 use crate::error::OpenFlowError;
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
 use crate::flow_table::{FlowTable, TableError, TableSettings};
@@ -482,6 +483,57 @@ impl Worker {
         let side = self.reader.pin();
         let count = (&*self.tally, now);
         process::process(&side, packets, count, &mut self.buffers, sink, observer);
+    }
+}
+
+impl Worker {
+    /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as
+    /// if it had come in by the port that its key says. Output to [`PortNo::TABLE`]
+    /// has the tables process it as it is then.
+    ///
+    /// # Errors
+    /// [`OpenFlowError`] about the first action that cannot be; nothing is done then.
+    pub fn execute(
+        &mut self,
+        actions: &[Action],
+        packet: &Packet,
+        now: Duration,
+        sink: &mut impl Sink,
+    ) -> Result<(), OpenFlowError> {
+        let to_table = |action: &Action| {
+            let port = PortNo::TABLE;
+            matches!(action, Action::Output { port: other, .. } if *other == port)
+        };
+        let others = actions.iter().filter(|action| !to_table(action));
+        others.into_iter().try_for_each(check_alone)?;
+        let side = self.reader.pin();
+        let (mut packet, mut copies) = (packet.clone(), Vec::new());
+        let mut queue = None;
+        for action in actions {
+            if to_table(action) {
+                let count = (&*self.tally, now);
+                let mut vector = [packet.clone()];
+                let buffers = &mut self.buffers;
+                process::process(&side, &mut vector, count, buffers, sink, &mut Unobserved);
+                continue;
+            }
+            let mut run = Run {
+                side: &side,
+                tally: &self.tally,
+                now,
+                nanoseconds: nanoseconds(now),
+                sink,
+                observer: &mut Unobserved,
+                copies: &mut copies,
+                place: NO_TABLE,
+                queue,
+            };
+            if run.action(action, &mut packet).is_err() {
+                break;
+            }
+            queue = run.queue;
+        }
+        Ok(())
     }
 }
 

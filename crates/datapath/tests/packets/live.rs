@@ -11,7 +11,9 @@ use classyard_datapath::pipeline::{
     Count, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink, Worker,
 };
 use classyard_datapath::text::read;
-use classyard_datapath::{ErrorCode, Field, GroupId, MeterId, Packet, PortNo, TableSettings};
+use classyard_datapath::{
+    Action, ErrorCode, Field, FieldValue, GroupId, MeterId, Packet, PortNo, TableSettings,
+};
 
 use crate::frames::Dice;
 
@@ -459,4 +461,43 @@ fn a_table_that_has_changed_much_is_fitted_again_beside_packets() {
         assert_eq!(answers(), before);
     }
     assert!(plans > 0, "{plans} {steps}");
+}
+
+#[test]
+fn packets_of_the_controller_go_where_their_actions_say() {
+    let mut pipeline = pipeline("forest");
+    let mut worker = pipeline.worker();
+    let text = "group_id=1,type=all,bucket=actions=dec_ttl,output:3
+                tcp actions=set_field:7->reg0,output:2";
+    apply(&mut pipeline, 0, text).unwrap();
+    let output = |port| Action::Output { port, max_len: 0 };
+    let packet = Packet::new(&tcp(0x0a00_0002, 80), 1);
+    let mut execute = |actions: &[Action]| {
+        let mut seen = Seen::default();
+        let done = worker.execute(actions, &packet, Duration::ZERO, &mut seen);
+        (done.map_err(|error| error.code()), seen)
+    };
+    // Out by a port, through a group, and through the tables, in this order.
+    let set = FieldValue::exact(Field::Reg1, 5);
+    let actions = [
+        output(PortNo(3)),
+        Action::Group(GroupId(1)),
+        Action::SetField(set),
+        output(PortNo::TABLE),
+        output(PortNo(2)),
+    ];
+    let (done, seen) = execute(&actions);
+    assert_eq!((done, seen.sent), (Ok(()), 4));
+    let registers: Vec<([u128; 3], u64)> = seen.registers.into_iter().collect();
+    assert_eq!(registers, [([0, 0, 0], 2), ([0, 5, 0], 1), ([7, 5, 0], 1)]);
+    // It has not come in by another port than it says.
+    assert_eq!(
+        execute(&[output(PortNo(1)), output(PortNo::IN_PORT)])
+            .1
+            .sent,
+        1
+    );
+    let refused = execute(&[output(PortNo(2)), output(PortNo::ANY)]);
+    assert_eq!((refused.0, refused.1.sent), (Err(ErrorCode::BadOutPort), 0));
+    assert_eq!(pipeline.table_count(TableId(0)).lookups, 1);
 }
