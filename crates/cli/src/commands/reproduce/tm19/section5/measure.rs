@@ -21,8 +21,8 @@ const TURN: f64 = 0.025;
 const FEW_TURNS: usize = 3;
 const SHORT_TURN: f64 = 0.006;
 
-/// The share of a turn that is processed before, since whoever came before has had the
-/// caches.
+/// The share of a turn that is processed before it, since the contender before has had
+/// the caches.
 const WARM_UP: f64 = 0.25;
 
 /// Seconds for which `linear` looks up, of each workload, what others are held against.
