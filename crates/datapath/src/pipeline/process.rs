@@ -54,6 +54,10 @@ impl Sink for Discard {
     fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), _: &Packet) {}
 }
 
+/// Packets whose entries are fetched and counted together, before any is acted upon:
+/// with many entries each is far, and the accesses overlap.
+const TOGETHER: usize = 64;
+
 /// Words of a set of tables.
 const WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 
@@ -114,6 +118,7 @@ pub(super) fn process(
     sink: &mut impl Sink,
     observer: &mut impl Observer,
 ) {
+    let nanoseconds = nanoseconds(now);
     buffers.begin(packets.len());
     for (number, packet) in packets.iter().enumerate() {
         if side.ports.receives(in_port(packet.key())) {
@@ -125,37 +130,44 @@ pub(super) fn process(
         observer.node(Node::Tables, buffers.here.len());
         let here = std::mem::take(&mut buffers.here);
         let mut copies = std::mem::take(&mut buffers.copies);
-        for (place, &number) in here.iter().enumerate() {
-            let winner = buffers.winners[place].rule();
-            observer.looked_up(table, winner, &packets[number]);
-            let Some(id) = winner else {
-                continue;
-            };
-            let flow = side.flow(id);
-            let mut run = Run {
-                side,
-                tally,
-                now,
-                nanoseconds: nanoseconds(now),
-                sink: &mut *sink,
-                observer: &mut *observer,
-                copies: &mut copies,
-                place: Place {
-                    table,
-                    cookie: flow.cookie,
-                    is_miss: flow.is_miss,
-                },
-                queue: buffers.queues[number],
-            };
-            let packet = &mut packets[number];
-            tally.count_flow(id, packet.bytes().len(), run.nanoseconds);
-            let set = &mut buffers.sets[number];
-            let next = run.instructions(&flow.instructions, packet, set);
-            buffers.queues[number] = run.queue;
-            if let Ok(Some(next)) = next {
-                buffers.wait(next, number);
+        let winners = std::mem::take(&mut buffers.winners);
+        for (here, winners) in here.chunks(TOGETHER).zip(winners.chunks(TOGETHER)) {
+            let mut flows = [None; TOGETHER];
+            for ((flow, &number), winner) in flows.iter_mut().zip(here).zip(winners) {
+                if let Some(id) = winner.rule() {
+                    tally.count_flow(id, packets[number].bytes().len(), nanoseconds);
+                    *flow = Some((id, side.flow(id)));
+                }
+            }
+            for (flow, &number) in flows.into_iter().zip(here) {
+                observer.looked_up(table, flow.map(|(id, _)| id), &packets[number]);
+                let Some((_, flow)) = flow else {
+                    continue;
+                };
+                let mut run = Run {
+                    side,
+                    tally,
+                    now,
+                    nanoseconds,
+                    sink: &mut *sink,
+                    observer: &mut *observer,
+                    copies: &mut copies,
+                    place: Place {
+                        table,
+                        cookie: flow.cookie,
+                        is_miss: flow.is_miss,
+                    },
+                    queue: buffers.queues[number],
+                };
+                let (packet, set) = (&mut packets[number], &mut buffers.sets[number]);
+                let next = run.instructions(&flow.instructions, packet, set);
+                buffers.queues[number] = run.queue;
+                if let Ok(Some(next)) = next {
+                    buffers.wait(next, number);
+                }
             }
         }
+        buffers.winners = winners;
         observer.node(Node::Actions, here.len());
         buffers.copies = copies;
         buffers.here = here;
