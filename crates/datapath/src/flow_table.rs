@@ -306,6 +306,14 @@ impl FlowTable {
         steps - left
     }
 
+    /// Tables of the engines, as each counts its own: what a lookup of a packet of each
+    /// family may have to visit.
+    #[must_use]
+    pub fn engine_tables(&self) -> usize {
+        let parts = self.families.iter().flat_map(|rules| &rules.parts);
+        parts.map(|part| part.engine.stats().tables).sum()
+    }
+
     /// Bytes held by engines.
     #[must_use]
     pub fn bytes(&self) -> usize {

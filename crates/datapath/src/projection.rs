@@ -23,8 +23,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use classyard::{
-    ActionId, FieldMatch, KeyVec, MatchKind, Part, Placement, Priority, Rule, RuleError, RuleId,
-    Schema,
+    ActionId, FieldMatch, FieldRole, KeyVec, MatchKind, Part, Placement, Priority, Rule, RuleError,
+    RuleId, Schema,
 };
 
 use crate::field::Field;
@@ -119,6 +119,19 @@ fn shared(field: Field) -> Field {
     }
 }
 
+/// What a field is to engines that treat addresses and ports of one side together, as
+/// TupleMerge does. Fields that share a place have the same role, be it type and code of
+/// ICMP.
+fn role(field: Field) -> FieldRole {
+    match field {
+        Field::Ipv4Src | Field::Ipv6Src => FieldRole::SourceAddress,
+        Field::Ipv4Dst | Field::Ipv6Dst => FieldRole::DestinationAddress,
+        Field::TcpSrc => FieldRole::SourcePort,
+        Field::TcpDst => FieldRole::DestinationPort,
+        _ => FieldRole::Plain,
+    }
+}
+
 /// The rules of a table look at more bits than the keys of an engine may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooWide {
@@ -176,7 +189,13 @@ impl Projection {
                 _ if info.maskable => MatchKind::Ternary,
                 _ => MatchKind::Exact,
             };
-            described.push(classyard::Field::new(info.name, info.width, kind));
+            let description = classyard::Field::new(info.name, info.width, kind);
+            let role = role(field);
+            let is_new = |field: &classyard::Field| field.role() != role;
+            described.push(match described.iter().all(is_new) {
+                true => description.with_role(role),
+                false => description,
+            });
             places.push(*PacketKey::place(field));
         }
         // A schema has at least one field.
@@ -317,4 +336,36 @@ fn joined(moves: Vec<Move>) -> Vec<Move> {
         }
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FieldValue;
+
+    #[test]
+    fn engines_are_told_which_fields_are_addresses_and_ports() {
+        let exact = FieldValue::exact;
+        let of = |kind: u128, source: Field| {
+            let flow = FlowMatch::new([
+                exact(Field::EthType, kind),
+                exact(Field::IpProto, 17),
+                exact(source, 1),
+                exact(Field::UdpDst, 53),
+            ]);
+            flow.unwrap()
+        };
+        for (family, flow) in [
+            (Family::Ipv4, of(0x800, Field::Ipv4Src)),
+            (Family::Ipv6, of(0x86dd, Field::Ipv6Src)),
+        ] {
+            let projection = Projection::new(FieldSet::of(&flow, family), family).unwrap();
+            let schema = projection.schema();
+            let name = |role| Some(schema.field(schema.field_with_role(role)?).name());
+            assert!(name(FieldRole::SourceAddress).is_some(), "{family:?}");
+            assert_eq!(name(FieldRole::DestinationAddress), None);
+            assert_eq!(name(FieldRole::SourcePort), None);
+            assert!(name(FieldRole::DestinationPort).is_some());
+        }
+    }
 }

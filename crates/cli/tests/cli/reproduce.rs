@@ -378,3 +378,99 @@ fn dec14_predicts_what_it_measures() {
         .exits(2)
         .complains("rule sets of its own");
 }
+
+/// The access list of a pipeline: every engine decides alike, all figures are there,
+/// and nothing is said of the cache that pipelines do not have.
+#[test]
+fn tm19_measures_engines_in_a_pipeline() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command = format!(
+        "reproduce tm19 --section 5 --quick --sizes 40,200 --profiles acl1,fw1 --headers 600 \
+         --out {out}"
+    );
+    let done = run(&command).exits(0);
+    for claim in [
+        "Fig. 10",
+        "Fig. 11",
+        "Fig. 12",
+        "Table V",
+        "Fig. 13",
+        "Figs. 14, 15",
+        "not measured: pipelines have no cache",
+    ] {
+        assert!(done.stdout.contains(claim), "{claim}");
+    }
+    let out = Path::new(&out);
+    let (heading, rates) = csv(&out.join("pipeline-throughput.csv"));
+    // Two profiles, sizes and kinds of traffic, and seven contenders.
+    assert_eq!(rates.len(), 2 * 2 * 2 * 7);
+    let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
+    for row in &rates {
+        assert!(row[place("packets_per_second")].parse::<f64>().unwrap() > 0.0);
+        let share: f64 = row[place("default_share")].parse().unwrap();
+        assert!((0.0..=1.0).contains(&share), "{row:?}");
+    }
+    let (_, tables) = csv(&out.join("pipeline-tables.csv"));
+    assert_eq!(tables.len(), 2 * 2);
+    let (_, times) = csv(&out.join("pipeline-times.csv"));
+    assert_eq!(times.len(), 2 * 2 * 4 * 2);
+    for row in &times {
+        let micros: Vec<f64> = row[6..].iter().map(|cell| cell.parse().unwrap()).collect();
+        assert!(micros[0] > 0.0 && micros.is_sorted(), "{row:?}");
+    }
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!page.contains("WRONG") && !page.contains("NaN") && !page.contains("inf"));
+    assert!(page.contains("<b class=\"open\">3 not measured</b>"));
+    // One for Figs. 10, 11 and 13, four for Fig. 12, and Figs. 14 and 15.
+    assert_eq!(page.matches("<svg").count(), 3 + 4 + 2);
+    let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    assert_eq!(points.lines().count(), 1 + 4 + 2);
+
+    // Another figure needs no other measurements.
+    run(&format!("{command} --figures pipeline-seeds"))
+        .exits(0)
+        .complains("going on after 6 measurements");
+    let again = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    assert_eq!(again, points);
+}
+
+#[test]
+fn sections_are_of_tm19_and_have_options_of_their_own() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let tables = format!("--figures tables --sizes 100 --profiles acl1 --out {out}");
+    run(&format!("reproduce tm19 {tables}")).exits(0);
+    run(&format!("reproduce tm19 --section 4 {tables}"))
+        .exits(0)
+        .complains("going on after 1 measurement");
+    for (command, complaint) in [
+        ("tm19 --section 6", "possible values: 4, 5"),
+        ("sfl17 --section 5", "--section is for tm19"),
+        (
+            "tm19 --section 5 --changes 10",
+            "--changes is for section 4 of tm19",
+        ),
+        (
+            "tm19 --section 5 --build-time 10s",
+            "--build-time is for section 4 of tm19",
+        ),
+        ("tm19 --section 5 --run 1s", "--run is for sfl17"),
+        (
+            "tm19 --section 5 --sizes 1k,70k",
+            "priorities for at most 65535 rules",
+        ),
+        (
+            "tm19 --section 5 --figures tables",
+            "tm19 --section 5 has no figure `tables`; expected some of pipeline-tables",
+        ),
+        (
+            "tm19 --figures pipeline-tables",
+            "tm19 has no figure `pipeline-tables`; expected some of tables",
+        ),
+    ] {
+        run(&format!("reproduce {command} --out {out}"))
+            .exits(2)
+            .complains(complaint);
+    }
+}

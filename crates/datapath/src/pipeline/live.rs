@@ -22,7 +22,7 @@ use super::trace::{Story, trace};
 use crate::action::{Action, GroupId, PortNo, check_alone};
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
-use crate::flow_table::{TableError, TableSettings};
+use crate::flow_table::{FlowTable, TableError, TableSettings};
 use crate::group::GroupStore;
 use crate::meter::{MeterId, MeterStore};
 use crate::packet::Packet;
@@ -431,6 +431,15 @@ impl Pipeline {
     /// is more to do. Waits for nobody.
     pub fn maintain(&mut self, steps: usize) -> bool {
         self.writer.maintain(steps)
+    }
+
+    /// Tables of the engines that a flow table has, such as the tuples of `tss`; 0 for
+    /// one without entries.
+    #[must_use]
+    pub fn engine_tables(&self, table: TableId) -> usize {
+        let mut reader = self.table.reader();
+        let side = reader.pin();
+        side.table(table).map_or(0, FlowTable::engine_tables)
     }
 
     /// Computes plans for engines that should be fitted to their entries again: on a

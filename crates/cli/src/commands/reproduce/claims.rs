@@ -8,6 +8,8 @@ pub(super) enum Verdict {
     InPart(String),
     /// And why, if that is known.
     Fails(String),
+    /// And what is missing for it.
+    NotMeasured(String),
 }
 
 impl Verdict {
@@ -35,6 +37,7 @@ impl Verdict {
             Verdict::Holds => "holds",
             Verdict::InPart(_) => "holds in part",
             Verdict::Fails(_) => "does not hold here",
+            Verdict::NotMeasured(_) => "not measured",
         }
     }
 
@@ -42,7 +45,9 @@ impl Verdict {
     pub(super) fn text(&self) -> String {
         match self {
             Verdict::Holds => self.word().to_owned(),
-            Verdict::InPart(why) | Verdict::Fails(why) => format!("{}: {why}", self.word()),
+            Verdict::InPart(why) | Verdict::Fails(why) | Verdict::NotMeasured(why) => {
+                format!("{}: {why}", self.word())
+            }
         }
     }
 }

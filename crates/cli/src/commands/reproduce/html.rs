@@ -22,9 +22,9 @@ table{border-collapse:collapse;margin:.5rem 0 1.2rem;font-size:.875rem;line-heig
 th,td{padding:.25rem .6rem;border-bottom:1px solid #ddd;vertical-align:top;text-align:left}\
 th.n,td.n{text-align:right;font-variant-numeric:tabular-nums}td.n{white-space:nowrap}\
 th{border-bottom:2px solid #999;vertical-align:bottom}td.place{white-space:nowrap}\
-b.holds,b.part,b.fails{display:inline-block;padding:0 .5rem;border-radius:.6rem;white-space:nowrap}\
+b.holds,b.part,b.fails,b.open{display:inline-block;padding:0 .5rem;border-radius:.6rem;white-space:nowrap}\
 .holds{color:#0a5a26;background:#dff3e4}.part{color:#6b4700;background:#fdf0cf}\
-.fails{color:#8e1414;background:#fbe0e0}.why{display:block;color:#555}\
+.fails{color:#8e1414;background:#fbe0e0}.open{color:#444;background:#e8e8e8}.why{display:block;color:#555}\
 figure{margin:.5rem 0}figure svg{max-width:100%;height:auto}dl{display:grid;\
 grid-template-columns:max-content 1fr;gap:.1rem 1rem;font-size:.9rem}dt{color:#666}\
 dd{margin:0;overflow-wrap:anywhere}";
@@ -90,10 +90,14 @@ fn summary(sections: &[Section]) -> String {
         claims.map(|claim| class(&claim.verdict))
     };
     let count = |wanted: &str| verdicts().filter(|class| *class == wanted).count();
+    let open = match count("open") {
+        0 => String::new(),
+        open => format!(" <b class=\"open\">{open} not measured</b>"),
+    };
     format!(
         "Of {} claims, <b class=\"holds\">{} hold</b> <b class=\"part\">{} hold in part</b> \
-         <b class=\"fails\">{} do not hold here</b>. A claim is the paper's, in our words; what \
-         was measured is on the machine above, with our implementations.",
+         <b class=\"fails\">{} do not hold here</b>{open}. A claim is the paper's, in our words; \
+         what was measured is on the machine above, with our implementations.",
         verdicts().count(),
         count("holds"),
         count("part"),
@@ -106,6 +110,7 @@ fn class(verdict: &Verdict) -> &'static str {
         Verdict::Holds => "holds",
         Verdict::InPart(_) => "part",
         Verdict::Fails(_) => "fails",
+        Verdict::NotMeasured(_) => "open",
     }
 }
 
@@ -116,7 +121,7 @@ fn claims(page: &mut String, sections: &[Section]) {
         for claim in &section.claims {
             let why = match &claim.verdict {
                 Verdict::Holds => String::new(),
-                Verdict::InPart(why) | Verdict::Fails(why) => {
+                Verdict::InPart(why) | Verdict::Fails(why) | Verdict::NotMeasured(why) => {
                     format!("<span class=\"why\">{}</span>", escaped(why))
                 }
             };

@@ -37,6 +37,14 @@ Figures of tm19 (TupleMerge, ToN 2019):
   collision-limit  search time against the collision limit (Figs. 7 and 8)
   growth           time and memory of building as rule sets grow
 
+Figures of tm19 --section 5 (in a virtual switch):
+  pipeline-tables      tables alone and in a pipeline (Fig. 10)
+  pipeline-throughput  packets a second against rules (Fig. 11)
+  pipeline-times       times of single packets (Fig. 12)
+  pipeline-cache       front-end cache: so far the part without (Table V)
+  pipeline-frameworks  rules of VPP and of Open vSwitch (Fig. 13)
+  pipeline-seeds       seed by seed at the greatest size (Figs. 14 and 15)
+
 Figures of sfl17 (The Small, the Fast and the Lazy, 2017):
   operations       changes and lookups, each for itself (Fig. 5)
   updates          headers and changes in 10 seconds (Table II, Fig. 6)
@@ -53,12 +61,18 @@ Examples:
   classyard reproduce sfl17 --quick
   classyard reproduce dec14 --quick
   classyard reproduce tm19
+  classyard reproduce tm19 --section 5 --quick --out switch
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures
   classyard reproduce sfl17 --figures updates --sets 3 --run 2s")]
 pub(crate) struct Args {
     /// The paper
     #[arg(value_enum)]
     paper: Paper,
+
+    /// The section of tm19: 4, the simulation of algorithms, or 5, engines as the
+    /// access list of a virtual switch [default: 4]
+    #[arg(long, value_enum, value_name = "NUMBER")]
+    section: Option<PaperSection>,
 
     /// The folder to write to; it is made if it is not there
     #[arg(short, long, default_value = "reproduced", value_name = "FOLDER")]
@@ -81,7 +95,8 @@ pub(crate) struct Args {
     /// tm19: without them, tables and online have 1k, 2k, 4k, ... 256k, offline
     /// those up to 64k, partitions those up to 16k, collision-limit 1k, 8k and
     /// 64k, growth 10k, 20k, 50k, ... 1M; greater ones are left out of offline,
-    /// partitions and collision-limit. sfl17: the first, 2k as in the paper unless
+    /// partitions and collision-limit. tm19 --section 5: 2, 16, 128, 500, 1k, 2k, ...
+    /// 64k; at most 65,535. sfl17: the first, 2k as in the paper unless
     /// given. dec14: 1k, 2k, ... 32k; the model is fitted to the first two.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
@@ -97,7 +112,7 @@ pub(crate) struct Args {
 
     /// Rule sets for each point of sfl17, from the profiles in turn [default:
     /// 10, quick 2], and for each profile and size of tm19's online and offline
-    /// [default: 5, quick 1]
+    /// [default: 5, quick 1] and of its section 5 [default: 1]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     sets: Option<usize>,
 
@@ -131,6 +146,19 @@ enum Paper {
     Dec14,
 }
 
+/// A section of [TM19].
+///
+/// [TM19]: classyard::papers#tm19
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum PaperSection {
+    /// The simulation of algorithms
+    #[value(name = "4")]
+    Simulation,
+    /// Engines in a virtual switch
+    #[value(name = "5")]
+    Switch,
+}
+
 /// A figure or table of a paper, or several that are measured together.
 struct Figure {
     name: &'static str,
@@ -146,8 +174,11 @@ impl Paper {
         }
     }
 
-    fn title(self) -> &'static str {
+    fn title(self, section: Option<PaperSection>) -> &'static str {
         match self {
+            Paper::Tm19 if section == Some(PaperSection::Switch) => {
+                "TupleMerge in a virtual switch [TM19, §V], measured with classyard"
+            }
             Paper::Tm19 => "TupleMerge [TM19], measured with classyard",
             Paper::Sfl17 => "The Small, the Fast and the Lazy [SFL17], measured with classyard",
             Paper::Dec14 => {
@@ -156,8 +187,34 @@ impl Paper {
         }
     }
 
-    fn figures(self) -> &'static [Figure] {
+    fn figures(self, section: Option<PaperSection>) -> &'static [Figure] {
         match self {
+            Paper::Tm19 if section == Some(PaperSection::Switch) => &[
+                Figure {
+                    name: "pipeline-tables",
+                    draw: tm19::section5::tables::draw,
+                },
+                Figure {
+                    name: "pipeline-throughput",
+                    draw: tm19::section5::throughput::draw,
+                },
+                Figure {
+                    name: "pipeline-times",
+                    draw: tm19::section5::times::draw,
+                },
+                Figure {
+                    name: "pipeline-cache",
+                    draw: tm19::section5::cache::draw,
+                },
+                Figure {
+                    name: "pipeline-frameworks",
+                    draw: tm19::section5::frameworks::draw,
+                },
+                Figure {
+                    name: "pipeline-seeds",
+                    draw: tm19::section5::seeds::draw,
+                },
+            ],
             Paper::Tm19 => &[
                 Figure {
                     name: "tables",
@@ -226,6 +283,7 @@ impl Paper {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
+    check_section(args)?;
     let figures = chosen(args)?;
     if args.paper == Paper::Dec14 && !args.profiles.is_empty() {
         return Err(Failure::usage(
@@ -242,15 +300,59 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     study.end(&sections)
 }
 
+/// Checks that the section is one of the paper, and that the options are of the section.
+fn check_section(args: &Args) -> Result<(), Failure> {
+    let Some(section) = args.section else {
+        return Ok(());
+    };
+    if args.paper != Paper::Tm19 {
+        return Err(Failure::usage(format!(
+            "--section is for tm19; {} is reproduced as a whole",
+            args.paper.key()
+        ))
+        .with_help("leave --section out; --figures chooses some of the figures"));
+    }
+    if section == PaperSection::Simulation {
+        return Ok(());
+    }
+    let others = [
+        ("--changes", "section 4 of tm19", args.changes.is_some()),
+        (
+            "--build-time",
+            "section 4 of tm19",
+            args.build_time.is_some(),
+        ),
+        ("--run", "sfl17", args.run.is_some()),
+    ];
+    if let Some((option, of, _)) = others.iter().find(|(.., is_given)| *is_given) {
+        return Err(Failure::usage(format!(
+            "{option} is for {of}; nothing in section 5 depends on it"
+        ))
+        .with_help(format!("leave {option} out")));
+    }
+    let most = tm19::section5::MOST_RULES;
+    match args.sizes.iter().find(|&&size| size > most) {
+        Some(size) => Err(Failure::usage(format!(
+            "--sizes {size}: a flow table has priorities for at most {most} rules"
+        ))
+        .with_help("the paper's greatest size in section 5 is 64k")),
+        None => Ok(()),
+    }
+}
+
 /// The figures that were asked for, in the order of the paper.
 fn chosen(args: &Args) -> Result<Vec<&'static Figure>, Failure> {
-    let all = args.paper.figures();
+    let all = args.paper.figures(args.section);
     let known = |name: &&String| !all.iter().any(|figure| figure.name == name.as_str());
     if let Some(name) = args.figures.iter().find(known) {
         let names: Vec<&str> = all.iter().map(|figure| figure.name).collect();
         return Err(Failure::usage(format!(
-            "{} has no figure `{name}`; expected some of {}",
+            "{}{} has no figure `{name}`; expected some of {}",
             args.paper.key(),
+            match args.section {
+                Some(PaperSection::Switch) => " --section 5",
+                _ => "",
+            },
             names.join(", ")
         )));
     }

@@ -63,6 +63,16 @@ pub(super) fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / coordinate(values.len().max(1))
 }
 
+/// The value that a share of sorted values does not exceed: the nearest rank, so it is
+/// one of them; 0 of nothing.
+pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
+    let rank = (share * coordinate(sorted.len())).ceil();
+    // Shares are between 0 and 1, so ranks are below the number of values.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let place = (rank as usize).clamp(1, sorted.len().max(1)) - 1;
+    sorted.get(place).copied().unwrap_or(0.0)
+}
+
 /// A count as a coordinate.
 #[allow(clippy::cast_precision_loss)] // far below 2^52
 pub(super) fn coordinate(count: usize) -> f64 {
@@ -86,5 +96,22 @@ mod tests {
         assert_eq!(Mean::of(&[]), Mean::default());
         let same = Mean::of(&[2.0; 100]);
         assert_eq!(same.interval(), (2.0, 2.0));
+    }
+
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let ten: Vec<f64> = (1..=10).map(f64::from).collect();
+        for (share, value) in [
+            (0.0, 1.0),
+            (0.1, 1.0),
+            (0.11, 2.0),
+            (0.5, 5.0),
+            (0.99, 10.0),
+            (1.0, 10.0),
+        ] {
+            assert_eq!(quantile(&ten, share), value, "{share}");
+        }
+        assert_eq!(quantile(&[3.0], 0.5), 3.0);
+        assert_eq!(quantile(&[], 0.5), 0.0);
     }
 }

@@ -331,7 +331,7 @@ impl<'a> Study<'a> {
             remarks.push(format!("Not the whole reproduction: limited by {limits}."));
         }
         let heading = Heading {
-            title: self.args.paper.title(),
+            title: self.args.paper.title(self.args.section),
             facts: &facts,
             remarks: &remarks,
         };

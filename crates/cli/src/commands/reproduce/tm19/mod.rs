@@ -1,4 +1,4 @@
-//! [TM19] §IV: the simulation of algorithms.
+//! [TM19] §IV: the simulation of algorithms; §V: the same in a virtual switch.
 //!
 //! [TM19]: classyard::papers#tm19
 
@@ -8,5 +8,6 @@ pub(super) mod offline;
 pub(super) mod online;
 mod online_claims;
 pub(super) mod partitions;
+pub(super) mod section5;
 mod sheet;
 pub(super) mod tables;

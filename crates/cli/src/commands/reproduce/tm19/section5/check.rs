@@ -1,0 +1,215 @@
+//! That all engines decide alike, before anything is timed.
+//!
+//! `linear` is held against a scan of the rules themselves, for a few packets; the
+//! others against `linear`, for as many packets as it looks up in a while, and against
+//! each other for others, for a while as well. The counters of every entry have to be those of its
+//! packets, and all packets have to be sent.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use classyard::policy::PartId;
+use classyard::{Policy, RuleId};
+use classyard_datapath::flow::TableId;
+use classyard_datapath::pipeline::Observer;
+use classyard_datapath::{Field, Packet};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::frames::Frames;
+use super::runner::Runner;
+use super::{VECTOR, WORKLOADS};
+use crate::bench::thread_cpu_time;
+use crate::failure::Failure;
+
+/// The access list.
+const ACL: TableId = TableId(0);
+
+/// Packets of a workload that are held against a scan of the rules, and the most rules
+/// that are compared for that.
+const SCANNED_PACKETS: usize = 256;
+const SCANNED_RULES: usize = 2_000_000;
+
+/// How many times as long as `linear` each of the others may take for packets that
+/// `linear` has not come to.
+const REST: f64 = 3.0;
+
+/// Who won a packet in the access list: an entry, or none.
+type Won = Option<RuleId>;
+
+/// Notes who wins in the access list.
+struct Winners(Vec<Won>);
+
+impl Observer for Winners {
+    fn looked_up(&mut self, table: TableId, winner: Option<RuleId>, _: &Packet) {
+        if table == ACL {
+            self.0.push(winner);
+        }
+    }
+}
+
+/// Checks a pipeline of `linear` and others of the same rules, which have processed
+/// nothing before. `seconds` is how long `linear` may look up for each workload.
+/// Returns how many packets all engines were compared over.
+///
+/// # Errors
+/// The first difference.
+pub(super) fn check(
+    policy: &Policy,
+    frames: &[Frames; 2],
+    linear: &mut Runner,
+    others: &mut [(&str, &mut Runner)],
+    seconds: f64,
+) -> Result<usize, Failure> {
+    let mut compared = 0;
+    let mut counts = vec![HashMap::new(); others.len() + 1];
+    let mut processed = vec![0; others.len() + 1];
+    for (frames, (workload, _)) in frames.iter().zip(WORKLOADS) {
+        let wrong = |what: String| {
+            Failure::usage(format!(
+                "WRONG: {} rules of {}, {workload} traffic: {what}",
+                policy.len(),
+                policy.name()
+            ))
+        };
+        let known = reference(policy, frames, linear, seconds, &mut counts[0]).map_err(wrong)?;
+        let decided = known.iter().flatten().map(Vec::len).sum::<usize>();
+        compared += decided;
+        processed[0] += decided;
+        // What the first of the others says.
+        let mut firsts: Vec<Option<Vec<Won>>> = vec![None; known.len()];
+        for (number, (engine, runner)) in others.iter_mut().enumerate() {
+            let end = thread_cpu_time() + Duration::from_secs_f64(REST * seconds);
+            for (vector, (right, first)) in known.iter().zip(&mut firsts).enumerate() {
+                if right.is_none() && thread_cpu_time() >= end {
+                    continue;
+                }
+                let mut winners = Winners(Vec::with_capacity(VECTOR));
+                processed[number + 1] += runner.observe(frames, vector, &mut winners);
+                for winner in winners.0.iter().flatten() {
+                    *counts[number + 1].entry(*winner).or_insert(0) += 1;
+                }
+                let right = right.as_ref().or(first.as_ref()).unwrap_or(&winners.0);
+                if let Some(place) = (0..right.len()).find(|&at| right[at] != winners.0[at]) {
+                    return Err(wrong(format!(
+                        "packet {} is won by {:?} with {engine}, by {:?} with the engine before",
+                        vector * VECTOR + place,
+                        winners.0[place],
+                        right[place]
+                    )));
+                }
+                if number == 0 {
+                    *first = Some(winners.0);
+                }
+            }
+        }
+    }
+    let linear = std::iter::once(("linear", linear));
+    let all = linear.chain(
+        others
+            .iter_mut()
+            .map(|(engine, runner)| (*engine, &mut **runner)),
+    );
+    for ((engine, runner), (counts, processed)) in all.zip(counts.iter().zip(processed)) {
+        counters(engine, runner, counts, processed)?;
+    }
+    Ok(compared)
+}
+
+/// What `linear` says, vector by vector in random order, until its time is over; `None`
+/// for vectors that it did not come to.
+fn reference(
+    policy: &Policy,
+    frames: &Frames,
+    linear: &mut Runner,
+    seconds: f64,
+    counts: &mut HashMap<RuleId, u64>,
+) -> Result<Vec<Option<Vec<Won>>>, String> {
+    let mut order: Vec<usize> = (0..frames.vectors()).collect();
+    order.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(0));
+    let mut known = vec![None; frames.vectors()];
+    let end = thread_cpu_time() + Duration::from_secs_f64(seconds);
+    let mut scans = (SCANNED_RULES / policy.len().max(1)).clamp(1, SCANNED_PACKETS);
+    for vector in order {
+        let mut winners = Winners(Vec::with_capacity(VECTOR));
+        let count = linear.observe(frames, vector, &mut winners);
+        for place in 0..count.min(scans) {
+            let packet = &linear.packets[place];
+            let priority = winners.0[place].and_then(|id| linear.pipeline.flows().get(id));
+            let priority = priority.map_or(0, |entry| u32::from(entry.priority));
+            let right = scan(policy, packet);
+            if priority != right {
+                return Err(format!(
+                    "packet {} is won by an entry of priority {priority}, and by the rule of \
+                     priority {right}",
+                    vector * VECTOR + place
+                ));
+            }
+        }
+        scans -= count.min(scans);
+        for winner in winners.0.iter().flatten() {
+            *counts.entry(*winner).or_insert(0) += 1;
+        }
+        known[vector] = Some(winners.0);
+        if thread_cpu_time() >= end {
+            break;
+        }
+    }
+    Ok(known)
+}
+
+/// The priority of the rule that wins a packet, by looking at every rule; 0 for the
+/// default rule.
+fn scan(policy: &Policy, packet: &Packet) -> u32 {
+    let field = |field| packet.key().get(field);
+    let protocol = field(Field::IpProto);
+    // TCP, UDP and SCTP; elsewhere this place has other things.
+    let (sport, dport) = match protocol {
+        6 | 17 | 132 => (field(Field::TcpSrc), field(Field::TcpDst)),
+        _ => (0, 0),
+    };
+    let header = [
+        field(Field::Ipv4Src),
+        field(Field::Ipv4Dst),
+        sport,
+        dport,
+        protocol,
+    ];
+    let rules = policy.part(PartId::FIRST);
+    let schema = rules.schema();
+    let mut key = vec![0; schema.key_words()];
+    for (id, value) in schema.field_ids().zip(header) {
+        schema.placement(id).set(&mut key, value);
+    }
+    rules.scan(&key).priority().map_or(0, |priority| priority.0)
+}
+
+/// Holds a pipeline's counters against what it has processed.
+fn counters(
+    engine: &str,
+    runner: &Runner,
+    counts: &HashMap<RuleId, u64>,
+    processed: usize,
+) -> Result<(), Failure> {
+    let pipeline = &runner.pipeline;
+    for entry in pipeline.flows().iter().filter(|entry| entry.table == ACL) {
+        let (counted, right) = (
+            pipeline.flow_count(entry.id).packets,
+            counts.get(&entry.id).copied().unwrap_or(0),
+        );
+        if counted != right {
+            return Err(Failure::usage(format!(
+                "WRONG: {engine} counts {counted} packets of {}, which has won {right}",
+                entry.flow
+            )));
+        }
+    }
+    let sent = runner.nowhere.sent;
+    match sent == processed {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "WRONG: {engine} has sent {sent} of {processed} packets"
+        ))),
+    }
+}

@@ -1,0 +1,249 @@
+//! What is sent: frames of 64 bytes, drawn from rules or mostly from none.
+
+use classyard::key::unpack;
+use classyard::policy::PartId;
+use classyard::{EngineSpec, FieldMatch, Limits, NoProgress, Policy, RuleRef, Schema, Scratch};
+use classyard_datapath::Packet;
+use classyard_workload::capture::frame::{SHORTEST, ipv4_frame};
+use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::{VECTOR, acl::IN_PORT};
+use crate::failure::Failure;
+
+/// Of so many packets of the default rule's traffic, one is drawn from the rules.
+const FROM_RULES: u32 = 20;
+
+/// Flows of that traffic: one for so many packets.
+const PACKETS_A_FLOW: usize = 10;
+
+/// How often a header is drawn anew that a rule matches. Some rule sets leave hardly
+/// any header to the default rule.
+const TRIES: usize = 64;
+
+/// Protocols of flows, by hundredths: TCP, UDP, ICMP.
+const PROTOCOLS: [(u32, u128); 3] = [(85, 6), (97, 17), (100, 1)];
+
+/// Ports of servers.
+const SERVERS: [u128; 8] = [80, 80, 80, 443, 443, 53, 25, 22];
+
+/// A five-tuple.
+type Header = [u128; 5];
+
+/// Frames, one after the other.
+pub(super) struct Frames(Vec<u8>);
+
+impl Frames {
+    fn of(headers: impl Iterator<Item = Header>) -> Frames {
+        let (mut bytes, mut frame) = (Vec::new(), Vec::new());
+        for header in headers {
+            ipv4_frame(&header, &mut frame);
+            assert_eq!(frame.len(), SHORTEST, "no payload");
+            bytes.extend_from_slice(&frame);
+        }
+        Frames(bytes)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.0.len() / SHORTEST
+    }
+
+    /// How many vectors they are; the last one may be shorter.
+    pub(super) fn vectors(&self) -> usize {
+        self.len().div_ceil(VECTOR)
+    }
+
+    /// Fills packets with a vector's frames; says how many those are.
+    pub(super) fn receive(&self, vector: usize, packets: &mut [Packet]) -> usize {
+        let from = vector * VECTOR * SHORTEST;
+        let to = (from + VECTOR * SHORTEST).min(self.0.len());
+        let frames = self.0[from..to].chunks_exact(SHORTEST);
+        let count = frames.len();
+        for (frame, packet) in frames.zip(packets) {
+            packet.receive(frame, IN_PORT);
+        }
+        count
+    }
+}
+
+/// The traffic for a rule set.
+pub(super) struct Traffic {
+    /// By workload.
+    pub(super) frames: [Frames; 2],
+    /// The share of the default rule's packets that only it matches.
+    pub(super) default_share: f64,
+}
+
+/// Whether a rule matches every header.
+fn is_default(rule: &RuleRef<'_>) -> bool {
+    rule.fields()
+        .into_iter()
+        .all(|field| field == FieldMatch::Any)
+}
+
+impl Traffic {
+    /// So many packets of each workload.
+    pub(super) fn of(policy: &Policy, packets: usize, seed: u64) -> Result<Traffic, Failure> {
+        let config = TrafficConfig {
+            headers: packets,
+            seed,
+        };
+        let recipe = TrafficRecipe::uniform();
+        let drawn = traffic(policy, &recipe, &config, None, &mut NoProgress)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        let schema = policy.part(PartId::FIRST).schema();
+        let headers = drawn.trace.iter().map(|(_, key)| {
+            Header::try_from(unpack(schema, key)).expect("five-tuples have five fields")
+        });
+        let synthetic: Vec<Header> = headers.collect();
+        let spec = EngineSpec::parse("forest").expect("a registered engine");
+        let built = policy.build(&spec, &Limits::default(), &mut NoProgress)?;
+        let mut rules = Rules {
+            policy,
+            schema,
+            classifier: built.part(PartId::FIRST),
+            scratch: Scratch::new(),
+        };
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let flows = (0..(packets / PACKETS_A_FLOW).max(1)).map(|_| rules.unrelated(&mut rng));
+        let flows: Vec<Header> = flows.collect();
+        let ranks = Ranks::new(flows.len());
+        let real = (0..packets).map(|packet| match rng.random_range(0..FROM_RULES) {
+            0 => synthetic[packet],
+            _ => flows[ranks.draw(&mut rng)],
+        });
+        let real: Vec<Header> = real.collect();
+        let defaults = real.iter().filter(|header| rules.is_of_default(header));
+        #[allow(clippy::cast_precision_loss)] // far below 2^52
+        let default_share = defaults.count() as f64 / packets.max(1) as f64;
+        Ok(Traffic {
+            frames: [
+                Frames::of(synthetic.into_iter()),
+                Frames::of(real.into_iter()),
+            ],
+            default_share,
+        })
+    }
+}
+
+/// Rules that can be asked whether they match.
+struct Rules<'a> {
+    policy: &'a Policy,
+    schema: &'a Schema,
+    classifier: &'a dyn classyard::Classifier,
+    scratch: Scratch,
+}
+
+impl Rules<'_> {
+    /// Whether the default rule wins a header, or there is none and no rule does.
+    fn is_of_default(&mut self, header: &Header) -> bool {
+        let mut key = vec![0; self.schema.key_words()];
+        for (id, &value) in self.schema.field_ids().zip(header) {
+            self.schema.placement(id).set(&mut key, value);
+        }
+        let winner = self.classifier.classify_one(&key, &mut self.scratch);
+        let Some(id) = winner.rule() else {
+            return true;
+        };
+        let mut forms = self.policy.rule(id);
+        forms.next().is_some_and(|(_, rule)| is_default(&rule))
+    }
+
+    /// A header that has nothing to do with the rules.
+    fn unrelated(&mut self, rng: &mut Xoshiro256PlusPlus) -> Header {
+        let mut header = backbone_header(rng);
+        for _ in 1..TRIES {
+            if self.is_of_default(&header) {
+                break;
+            }
+            header = backbone_header(rng);
+        }
+        header
+    }
+}
+
+/// A header as on a backbone: a client and a server of anywhere.
+fn backbone_header(rng: &mut Xoshiro256PlusPlus) -> Header {
+    // Unicast addresses.
+    let mut address = || u128::from(rng.random_range(0x0100_0000_u32..0xe000_0000));
+    let (src, dst) = (address(), address());
+    let hundredth = rng.random_range(0..100);
+    let protocol = PROTOCOLS.iter().find(|(end, _)| hundredth < *end);
+    let protocol = protocol.map_or(0, |&(_, protocol)| protocol);
+    let server = SERVERS[rng.random_range(0..SERVERS.len())];
+    let client = u128::from(rng.random_range(1_024..=u16::MAX));
+    let (sport, dport) = match protocol {
+        1 => (0, 0),
+        _ if rng.random_range(0..2) == 0 => (client, server),
+        _ => (server, client),
+    };
+    [src, dst, sport, dport, protocol]
+}
+
+/// Ranks, of which k is as frequent as 1/k.
+struct Ranks(Vec<f64>);
+
+impl Ranks {
+    fn new(count: usize) -> Ranks {
+        let mut sum = 0.0;
+        let sums = (1..=count).map(|rank| {
+            #[allow(clippy::cast_precision_loss)] // far below 2^52
+            let weight = 1.0 / rank as f64;
+            sum += weight;
+            sum
+        });
+        Ranks(sums.collect())
+    }
+
+    /// A rank, from 0.
+    fn draw(&self, rng: &mut Xoshiro256PlusPlus) -> usize {
+        let most = self.0.last().copied().unwrap_or(0.0);
+        let at = rng.random_range(0.0..1.0) * most;
+        let place = self.0.partition_point(|&sum| sum <= at);
+        place.min(self.0.len() - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use classyard_workload::generate::Profile;
+
+    use super::*;
+    use crate::bench::generated_policy;
+    use crate::input::family::FamilyName;
+
+    #[test]
+    fn most_packets_match_the_default_rule_alone() {
+        let profile = Arc::new(Profile::built_in("acl1").unwrap().clone());
+        let family = FamilyName::Ipv4.with(profile, 0.0);
+        let policy = generated_policy(family, 200, 1, &mut NoProgress).unwrap();
+        let traffic = Traffic::of(&policy, 3_000, 1).unwrap();
+        let share = traffic.default_share;
+        assert!((0.9..1.0).contains(&share), "{share}");
+        let [synthetic, real] = &traffic.frames;
+        assert_eq!((synthetic.len(), real.len()), (3_000, 3_000));
+        assert_eq!(synthetic.vectors(), 12);
+        let mut packets = vec![Packet::default(); VECTOR];
+        assert_eq!(real.receive(0, &mut packets), VECTOR);
+        assert_eq!(real.receive(11, &mut packets), 3_000 - 11 * VECTOR);
+        // The same seed gives the same packets.
+        assert_eq!(Traffic::of(&policy, 3_000, 1).unwrap().frames[1].0, real.0);
+    }
+
+    #[test]
+    fn low_ranks_are_frequent() {
+        let ranks = Ranks::new(100);
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(7);
+        let mut counts = [0; 100];
+        for _ in 0..10_000 {
+            counts[ranks.draw(&mut rng)] += 1;
+        }
+        // 1 / (1 + 1/2 + … + 1/100) is 0.193.
+        assert!((1_800..2_060).contains(&counts[0]), "{}", counts[0]);
+        assert!((860..1_070).contains(&counts[1]), "{}", counts[1]);
+        assert_eq!(Ranks::new(1).draw(&mut rng), 0);
+    }
+}

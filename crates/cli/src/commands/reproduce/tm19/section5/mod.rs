@@ -1,0 +1,141 @@
+//! [TM19] §V: engines as the access list of a virtual switch.
+//!
+//! # The pipeline
+//! The paper has its engines in VPP's node for access lists, between input and a node
+//! that forwards. So it is here:
+//! ```text
+//! frame ─▶ parse ─▶ table 0: the access list ─▶ table 1: from port 1 to port 2 ─▶ nothing
+//!                   every rule, and the default    one entry
+//!                   rule, says: go to table 1
+//! ```
+//! Every rule accepts, as in the paper, so each packet goes the whole way.
+//!
+//! # The measurements
+//! Figs. 10, 11, 13, 14, 15 and Table V are about the same rule sets, so one
+//! measurement over a rule set ([`measure::Point`]) has all that they need; Fig. 12 has
+//! its own ([`times`]).
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `acl` | a pipeline of a rule set |
+//! | `frames` | what is sent: both workloads |
+//! | `runner` | a worker that processes vectors |
+//! | `check` | that all engines decide alike, before anything is timed |
+//! | `measure` | a rule set: tables and rates |
+//! | `sheets` | the same over all rule sets |
+//! | `tables`, `throughput`, `times`, `cache`, `frameworks`, `seeds` | the figures |
+//!
+//! [TM19]: classyard::papers#tm19
+
+mod acl;
+pub(in crate::commands::reproduce) mod cache;
+mod check;
+mod frames;
+pub(in crate::commands::reproduce) mod frameworks;
+mod measure;
+mod runner;
+pub(in crate::commands::reproduce) mod seeds;
+mod sheets;
+pub(in crate::commands::reproduce) mod tables;
+pub(in crate::commands::reproduce) mod throughput;
+pub(in crate::commands::reproduce) mod times;
+
+use crate::chart::Mark;
+
+/// Who takes part: the engine, and what it is called on pictures.
+struct Contender {
+    engine: &'static str,
+    label: &'static str,
+}
+
+const CONTENDERS: [Contender; 7] = [
+    Contender {
+        engine: "linear",
+        label: "linear (LS)",
+    },
+    Contender {
+        engine: "tss",
+        label: "tss (VPP TSS)",
+    },
+    Contender {
+        engine: "tuplemerge",
+        label: "tuplemerge (VPP TM)",
+    },
+    Contender {
+        engine: "forest",
+        label: "forest (ours)",
+    },
+    Contender {
+        engine: "tss",
+        label: "tss, single ports (OVS TSS)",
+    },
+    Contender {
+        engine: "tuplemerge",
+        label: "tuplemerge, single ports",
+    },
+    Contender {
+        engine: "forest",
+        label: "no rules",
+    },
+];
+
+/// Places in [`CONTENDERS`]. Two have OVS's rules, in which every range of ports is a
+/// single port; the last one has the default rule only, to show what everything
+/// but the access list costs.
+const LINEAR: usize = 0;
+const TSS: usize = 1;
+const TM: usize = 2;
+const FOREST: usize = 3;
+const OVS: usize = 4;
+const SINGLE_TM: usize = 5;
+const BARE: usize = 6;
+
+/// Those over the rules as they are.
+const ENGINES: [usize; 4] = [LINEAR, TSS, TM, FOREST];
+
+/// The traffic: headers of rules, and headers that mostly match the default rule.
+const SYNTHETIC: usize = 0;
+const REAL: usize = 1;
+const WORKLOADS: [(&str, Mark); 2] = [
+    ("synthetic", Mark::Circle),
+    ("default rule", Mark::Triangle),
+];
+
+/// Numbers of rules, unless others are asked for: the paper's, from 2 to 64k.
+const SIZES: [usize; 11] = [
+    2, 16, 128, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000,
+];
+
+/// The same of a quick reproduction.
+const FEW_SIZES: [usize; 4] = [16, 500, 4_000, 16_000];
+
+/// The most rules of a table: each has a priority of its own, and the default rule has
+/// 0.
+pub(in crate::commands::reproduce) const MOST_RULES: usize = 65_535;
+
+/// Packets of a vector, as in VPP.
+const VECTOR: usize = 256;
+
+/// Millions of packets a second.
+fn mpps(rate: f64) -> f64 {
+    rate / 1e6
+}
+
+/// What is said of pipelines and frames in the report.
+const SETUP: &str = "Frames of 64 bytes (60 and the checksum, which is not there) are copied into \
+                     packets and parsed, looked up in table 0, which has the access list, and in \
+                     table 1, which sends what comes in by port 1 out by port 2; there they end. \
+                     All rules accept. Vectors of 256 packets, one core, CPU time, no caches; \
+                     there is no network card, so no rate is limited by a link, which ends at \
+                     14.88 million packets a second in the paper. OpenFlow has no ranges: a range \
+                     of ports is several flow entries.";
+
+/// What is said of the traffic.
+const TRAFFIC: &str = "Synthetic traffic: a corner of a rule for each packet, all rules equally \
+                       likely. The paper's real traffic is a trace of a backbone, which is not \
+                       here. A stand-in takes its place, called the default rule's: as the paper \
+                       says of the trace, its packets have nothing to do with the rules, and most \
+                       match the default rule alone. 19 of 20 packets are of flows with random \
+                       addresses, mostly TCP to or from a few ports, drawn anew (64 times at \
+                       most) where a rule matches them; the flow of rank k is as frequent as 1/k. \
+                       The others are packets of the synthetic traffic.";

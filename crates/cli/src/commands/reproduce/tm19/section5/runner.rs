@@ -1,0 +1,142 @@
+//! A worker that processes vectors of frames.
+
+use std::time::Duration;
+
+use classyard_datapath::flow::TableId;
+use classyard_datapath::pipeline::{Node, Observer, PacketInReason, Pipeline, Sink, Worker};
+use classyard_datapath::{Packet, PortNo};
+
+use super::VECTOR;
+use super::frames::Frames;
+use crate::bench::thread_cpu_time;
+use crate::commands::reproduce::statistics::coordinate;
+
+/// Where packets end.
+#[derive(Default)]
+pub(super) struct Nowhere {
+    pub(super) sent: usize,
+}
+
+impl Sink for Nowhere {
+    fn send(&mut self, _: PortNo, _: Option<u32>, packet: &Packet) {
+        self.sent += 1;
+        std::hint::black_box(packet.bytes());
+    }
+
+    fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), packet: &Packet) {
+        std::hint::black_box(packet.bytes());
+    }
+}
+
+/// A pipeline, its worker and a vector.
+pub(super) struct Runner {
+    pub(super) pipeline: Pipeline,
+    worker: Worker,
+    pub(super) packets: Vec<Packet>,
+    pub(super) nowhere: Nowhere,
+    /// The vector of frames that comes next.
+    next: usize,
+}
+
+/// How long a vector took, in seconds for each packet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct VectorTime {
+    /// From the frames until every packet has ended.
+    pub(super) whole: f64,
+    /// The lookup in the access list.
+    pub(super) lookup: f64,
+}
+
+/// Takes the time when the first table has been looked up.
+#[derive(Default)]
+struct Stopwatch(Option<Duration>);
+
+impl Observer for Stopwatch {
+    fn node(&mut self, node: Node, _: usize) {
+        if node == Node::Tables && self.0.is_none() {
+            self.0 = Some(thread_cpu_time());
+        }
+    }
+}
+
+impl Runner {
+    pub(super) fn new(mut pipeline: Pipeline) -> Runner {
+        Runner {
+            worker: pipeline.worker(),
+            pipeline,
+            packets: vec![Packet::default(); VECTOR],
+            nowhere: Nowhere::default(),
+            next: 0,
+        }
+    }
+
+    /// Processes a vector while somebody watches; says how many packets it had, which
+    /// are the first ones of `packets`.
+    pub(super) fn observe(
+        &mut self,
+        frames: &Frames,
+        vector: usize,
+        observer: &mut impl Observer,
+    ) -> usize {
+        let count = frames.receive(vector, &mut self.packets);
+        let packets = &mut self.packets[..count];
+        let now = Duration::ZERO;
+        self.worker
+            .process_observed(packets, now, &mut self.nowhere, observer);
+        count
+    }
+
+    fn next(&mut self, frames: &Frames) -> usize {
+        let vector = self.next % frames.vectors();
+        self.next = vector + 1;
+        vector
+    }
+
+    /// Processes vectors for a while, at least one; says how many packets a second of
+    /// CPU time that were.
+    pub(super) fn run(&mut self, frames: &Frames, seconds: f64) -> f64 {
+        let begin = thread_cpu_time();
+        let end = begin + Duration::from_secs_f64(seconds);
+        let mut packets = 0;
+        loop {
+            let vector = self.next(frames);
+            let count = frames.receive(vector, &mut self.packets);
+            let vector = &mut self.packets[..count];
+            self.worker
+                .process(vector, Duration::ZERO, &mut self.nowhere);
+            packets += count;
+            let now = thread_cpu_time();
+            if now >= end {
+                let spent = now.saturating_sub(begin).as_secs_f64();
+                return coordinate(packets) / spent.max(1e-9);
+            }
+        }
+    }
+
+    /// Processes vectors for a while, at least one, each timed for itself.
+    pub(super) fn time(&mut self, frames: &Frames, seconds: f64, times: &mut Vec<VectorTime>) {
+        let end = thread_cpu_time() + Duration::from_secs_f64(seconds);
+        loop {
+            let vector = self.next(frames);
+            let begin = thread_cpu_time();
+            let count = frames.receive(vector, &mut self.packets);
+            let parsed = thread_cpu_time();
+            let mut stopwatch = Stopwatch::default();
+            let packets = &mut self.packets[..count];
+            let sink = &mut self.nowhere;
+            self.worker
+                .process_observed(packets, Duration::ZERO, sink, &mut stopwatch);
+            let done = thread_cpu_time();
+            let each = |from: Duration, to: Duration| {
+                to.saturating_sub(from).as_secs_f64() / coordinate(count)
+            };
+            times.push(VectorTime {
+                whole: each(begin, done),
+                lookup: each(parsed, stopwatch.0.unwrap_or(done)),
+            });
+            if done >= end {
+                return;
+            }
+        }
+    }
+}

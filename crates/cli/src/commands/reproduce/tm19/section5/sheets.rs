@@ -1,0 +1,201 @@
+//! What was measured, over all rule sets.
+
+use super::measure::{Point, measure};
+use super::{FEW_SIZES, SIZES, mpps};
+use crate::commands::reproduce::Study;
+use crate::commands::reproduce::statistics::{coordinate, mean};
+use crate::commands::reproduce::tm19::sheet::{At, Sheet};
+use crate::failure::Failure;
+
+/// Values of all contenders, rule set by rule set.
+#[derive(Default)]
+pub(super) struct Measured {
+    pub(super) sizes: Vec<usize>,
+    pub(super) names: Vec<String>,
+    /// Millions of packets a second, by workload.
+    pub(super) rates: [Sheet; 2],
+    /// Tables outside of a pipeline, and in the contenders' access lists.
+    pub(super) simulated: Sheet,
+    pub(super) tables: Sheet,
+    /// Entries for a rule: of the rules as they are, and with single ports.
+    pub(super) entries: Sheet,
+    /// The share of the default rule's traffic that it alone matches.
+    pub(super) default_share: Sheet,
+    pub(super) points: Vec<(At, Point)>,
+}
+
+/// The numbers of rules of a reproduction, ascending.
+pub(super) fn sizes(study: &Study<'_>) -> Vec<usize> {
+    let mut sizes = study.sizes(if study.args.quick { &FEW_SIZES } else { &SIZES });
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
+}
+
+/// The greatest number of rules of a reproduction.
+pub(super) fn largest(study: &Study<'_>) -> usize {
+    sizes(study).last().copied().expect("at least one size")
+}
+
+/// Rule sets for each profile and size.
+pub(super) fn lists(study: &Study<'_>) -> usize {
+    study.args.sets.unwrap_or(1)
+}
+
+/// Measures all rule sets of these sizes, unless that is done.
+pub(super) fn measured(study: &mut Study<'_>, sizes: Vec<usize>) -> Result<Measured, Failure> {
+    let profiles = study.profiles.clone();
+    study.expect_points(sizes.len() * profiles.len() * lists(study));
+    let mut measured = Measured {
+        names: profiles.iter().map(|(name, _)| name.clone()).collect(),
+        ..Measured::default()
+    };
+    for (place, &size) in sizes.iter().enumerate() {
+        for (number, (name, profile)) in profiles.iter().enumerate() {
+            for list in 0..lists(study) {
+                let point = format!("pipeline {name} {size} {list}, {}", study.headers());
+                let point: Point = study.point(&point, |study| {
+                    let policy = study.policy_of(profile, size, list)?;
+                    measure(study, &policy, list)
+                })?;
+                measured.add((number, place), point);
+            }
+        }
+    }
+    measured.sizes = sizes;
+    Ok(measured)
+}
+
+impl Measured {
+    fn add(&mut self, at: At, point: Point) {
+        for (sheet, rates) in self.rates.iter_mut().zip(&point.rates) {
+            sheet.add(at, rates.iter().map(|&rate| mpps(rate)).collect());
+        }
+        let of = |counts: &[usize]| counts.iter().map(|&count| coordinate(count)).collect();
+        self.simulated.add(at, of(&point.simulated));
+        self.tables.add(at, of(&point.tables));
+        let rules = coordinate(point.rules.max(1));
+        let entries = point.flows.map(|flows| coordinate(flows) / rules);
+        self.entries.add(at, entries.to_vec());
+        self.default_share.add(at, vec![point.default_share]);
+        self.points.push((at, point));
+    }
+
+    /// A contender's throughput with a workload: the mean over rule sets of a size, in
+    /// millions of packets a second.
+    pub(super) fn rate(&self, workload: usize, contender: usize, place: usize) -> f64 {
+        let mean = self.rates[workload].mean(contender, |at| at.1 == place);
+        mean.unwrap_or(0.0)
+    }
+
+    /// How many times as high one contender's throughput is as another's.
+    pub(super) fn gain(&self, workload: usize, a: usize, b: usize, place: usize) -> f64 {
+        self.rate(workload, a, place) / self.rate(workload, b, place)
+    }
+
+    /// The same of one profile.
+    pub(super) fn gain_of(
+        &self,
+        workload: usize,
+        (a, b): (usize, usize),
+        number: usize,
+        place: usize,
+    ) -> f64 {
+        let ratio = self.rates[workload].ratio(a, b, |at| at == (number, place));
+        ratio.unwrap_or(0.0)
+    }
+
+    /// The place of a size.
+    pub(super) fn place(&self, size: usize) -> Option<usize> {
+        self.sizes.iter().position(|&other| other == size)
+    }
+
+    /// The least share of the default rule's traffic that it alone matches, and the mean.
+    pub(super) fn default_shares(&self) -> (f64, f64) {
+        let shares = self.default_share.values(0, |_| true);
+        let least = shares.iter().copied().fold(1.0, f64::min);
+        (least, mean(&shares))
+    }
+
+    /// What is said of the traffic's share that matches the default rule alone, and of
+    /// the comparison of answers.
+    pub(super) fn remarks(&self) -> String {
+        let (least, mean) = self.default_shares();
+        let compared = self.points.iter().map(|(_, point)| point.compared);
+        format!(
+            " {:.0} % of its packets match the default rule alone, mean over rule sets; {:.0} % \
+             where it is least. Before anything is timed, all engines have decided alike, entry \
+             by entry, with the same counters: they are held against linear over {} packets or \
+             more of a rule set, a few of which are held against a scan of the rules, and against \
+             each other over more.",
+            mean * 100.0,
+            least * 100.0,
+            compared.min().unwrap_or(0)
+        )
+    }
+}
+
+/// `12.3`, with fewer digits behind the point the greater it is.
+pub(super) fn short(value: f64) -> String {
+    match value {
+        _ if value >= 100.0 => format!("{value:.0}"),
+        _ if value >= 10.0 => format!("{value:.1}"),
+        _ if value >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+#[cfg(test)]
+impl Measured {
+    /// Rule sets of one profile, whose rates are given for each size and workload.
+    pub(super) fn of_rates(
+        sizes: &[usize],
+        rates: impl Fn(usize, usize) -> [f64; super::CONTENDERS.len()],
+    ) -> Measured {
+        let mut measured = Measured {
+            names: vec!["acl1".to_owned()],
+            ..Measured::default()
+        };
+        for (place, &size) in sizes.iter().enumerate() {
+            let point = Point {
+                rules: size,
+                flows: [2 * size, size],
+                default_share: 0.95,
+                compared: 256,
+                simulated: [10, 8, 20, 7],
+                tables: [1, 27, 6, 5, 15, 4, 0],
+                rates: [0, 1].map(|workload| rates(workload, place).map(|rate| rate * 1e6)),
+            };
+            measured.add((0, place), point);
+        }
+        measured.sizes = sizes.to_vec();
+        measured
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LINEAR, REAL, SYNTHETIC, TM, TSS};
+    use super::*;
+
+    #[test]
+    fn gains_are_of_mean_rates() {
+        let measured = Measured::of_rates(&[100, 200], |workload, place| {
+            let slower = coordinate(place + 1) * coordinate(workload + 1);
+            [1.0, 2.0, 8.0, 16.0, 4.0, 9.0, 20.0].map(|rate: f64| rate / slower)
+        });
+        assert!((measured.rate(SYNTHETIC, TM, 0) - 8.0).abs() < 1e-9);
+        assert!((measured.rate(REAL, TM, 1) - 2.0).abs() < 1e-9);
+        assert!((measured.gain(REAL, TM, LINEAR, 1) - 8.0).abs() < 1e-9);
+        assert!((measured.gain_of(REAL, (TM, TSS), 0, 1) - 4.0).abs() < 1e-9);
+        assert_eq!(measured.place(200), Some(1));
+        assert_eq!(measured.place(300), None);
+        assert!(measured.remarks().contains("95 % where it is least"));
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        let texts = [1234.5, 12.34, 1.234, 0.01234].map(short);
+        assert_eq!(texts, ["1234", "12.3", "1.23", "0.0123"]);
+    }
+}
