@@ -5,14 +5,7 @@ use classyard_workload::kit::random::ByteDice;
 
 /// A world for as long as there are bytes, in which both switches must do the same.
 pub(crate) fn changes(data: &[u8]) {
-    // Frames are drawn first: a few, so that bytes are left for what happens.
-    let options = Options {
-        steps: 40,
-        frames: 5,
-        vectors: 2,
-        entries: 20,
-    };
-    if let Err(found) = run(&mut ByteDice::new(data), &options) {
+    if let Err(found) = run(&mut ByteDice::new(data), &Options::small()) {
         panic!("{found}");
     }
 }

@@ -129,6 +129,61 @@ impl Reference {
         way.events
     }
 
+    /// Carries out the actions of a packet from the controller, which has a port that it
+    /// is said to have come in by (§7.3.7); what comes out. Output to `table` has the
+    /// tables process it, as it is then.
+    ///
+    /// # Errors
+    /// What is wrong with the first action that cannot be carried out; groups that are
+    /// not there are looked for after that. Nothing is done then.
+    pub fn execute(
+        &mut self,
+        wanted: &[Action],
+        packet: &Packet,
+        now: Duration,
+    ) -> Result<Vec<Event>, ErrorCode> {
+        let to_table = |action: &Action| {
+            let table = PortNo::TABLE;
+            matches!(action, Action::Output { port, .. } if *port == table)
+        };
+        for action in wanted.iter().filter(|action| !to_table(action)) {
+            actions::check_alone(action)?;
+        }
+        let is_missing = |action: &Action| match action {
+            Action::Group(group) => !self.state.groups.contains_key(group),
+            _ => false,
+        };
+        if wanted.iter().any(is_missing) {
+            return Err(ErrorCode::BadOutGroup);
+        }
+        let mut packet = packet.clone();
+        let mut events = Vec::new();
+        for action in wanted {
+            if to_table(action) {
+                let mut copy = packet.clone();
+                copy.queue = None;
+                events.extend(self.process(&mut copy, now));
+                continue;
+            }
+            let mut way = Way {
+                in_port: in_port(&packet),
+                state: &mut self.state,
+                now,
+                events: Vec::new(),
+                // No entry has sent it.
+                table: TableId::ALL,
+                cookie: u64::MAX,
+                reason: PacketInReason::Action,
+            };
+            let made = way.list(&[*action], &mut packet);
+            events.extend(way.events);
+            if let Err(Dropped) = made {
+                break;
+            }
+        }
+        Ok(events)
+    }
+
     /// The entries with what they have counted, by their tables, then by their numbers.
     #[must_use]
     pub fn entries(&self) -> &[Counted] {

@@ -11,7 +11,8 @@ use crate::error::{ErrorCode, OpenFlowError};
 pub enum GroupCommand {
     /// Adds a group that is not there.
     Add,
-    /// Replaces type and buckets of a group that is there.
+    /// Replaces type and buckets of a group that is there. It goes on counting; its
+    /// buckets count from 0.
     Modify,
     /// Deletes a group, if it is there, or all.
     Delete,

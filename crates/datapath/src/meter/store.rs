@@ -10,7 +10,8 @@ use crate::error::{ErrorCode, OpenFlowError};
 pub enum MeterCommand {
     /// Adds a meter that is not there.
     Add,
-    /// Replaces unit and bands of a meter that is there. Its bands begin anew.
+    /// Replaces unit and bands of a meter that is there. It goes on counting; its bands
+    /// count and measure from 0.
     Modify,
     /// Deletes a meter, if it is there, or all.
     Delete,

@@ -20,7 +20,7 @@ use super::stores::Stores;
 use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally, nanoseconds};
 use super::trace::{Story, trace};
 use crate::action::{Action, GroupId, PortNo, check_alone};
-use crate::error::OpenFlowError;
+use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
 use crate::flow_table::{FlowTable, TableError, TableSettings};
 use crate::group::GroupStore;
@@ -507,6 +507,14 @@ impl Worker {
         let others = actions.iter().filter(|action| !to_table(action));
         others.into_iter().try_for_each(check_alone)?;
         let side = self.reader.pin();
+        for action in actions {
+            if let Action::Group(group) = action
+                && side.group(*group).is_none()
+            {
+                let message = format!("{action}: there is no group {group}");
+                return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
+            }
+        }
         let (mut packet, mut copies) = (packet.clone(), Vec::new());
         let mut queue = None;
         for action in actions {

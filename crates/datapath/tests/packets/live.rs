@@ -499,5 +499,10 @@ fn packets_of_the_controller_go_where_their_actions_say() {
     );
     let refused = execute(&[output(PortNo(2)), output(PortNo::ANY)]);
     assert_eq!((refused.0, refused.1.sent), (Err(ErrorCode::BadOutPort), 0));
+    let refused = execute(&[output(PortNo(2)), Action::Group(GroupId(9))]);
+    assert_eq!(
+        (refused.0, refused.1.sent),
+        (Err(ErrorCode::BadOutGroup), 0)
+    );
     assert_eq!(pipeline.table_count(TableId(0)).lookups, 1);
 }

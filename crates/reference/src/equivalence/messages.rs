@@ -548,6 +548,25 @@ pub(crate) fn port_message(shape: &Shape, dice: &mut dyn Dice) -> Message {
     Message::Port(port, (!dice.one_in(10)).then_some(state))
 }
 
+/// Actions of a packet from the controller.
+pub(crate) fn controller_actions(
+    shape: &Shape,
+    held: &Held,
+    packet: &Packet,
+    dice: &mut dyn Dice,
+) -> Vec<Action> {
+    let table = Action::Output {
+        port: PortNo::TABLE,
+        max_len: 0,
+    };
+    (0..dice.below(5))
+        .map(|_| match dice.one_in(4) {
+            true => table,
+            false => action(shape, held, packet, dice),
+        })
+        .collect()
+}
+
 /// A random message, in a switch that has a number of entries.
 pub(crate) fn message(
     shape: &Shape,

@@ -41,6 +41,20 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Little, for worlds of a fuzzer's bytes: frames are drawn first, and bytes must be
+    /// left for what happens to them.
+    #[must_use]
+    pub fn small() -> Options {
+        Options {
+            steps: 40,
+            frames: 5,
+            vectors: 2,
+            entries: 20,
+        }
+    }
+}
+
 /// What was compared.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {

@@ -173,6 +173,9 @@ impl World {
         for _ in 0..1 + dice.below(self.options.vectors) {
             self.vector(dice)?;
         }
+        if dice.one_in(2) {
+            self.execute(dice)?;
+        }
         self.counters()?;
         if dice.one_in(2) {
             self.collect()?;
@@ -214,12 +217,41 @@ impl World {
         ReferencePacket::new(frame, in_port.0, tunnel)
     }
 
-    fn draw_bundle(&mut self, dice: &mut dyn Dice) -> Result<Vec<Message>, String> {
-        let held = Held {
+    fn held(&self) -> Held {
+        Held {
             entries: self.reference.entries().len(),
             groups: self.reference.groups().map(|it| it.group.id).collect(),
             meters: self.reference.meters().map(|(id, _)| id).collect(),
-        };
+        }
+    }
+
+    /// Has both carry out the actions of a packet from the controller.
+    fn execute(&mut self, dice: &mut dyn Dice) -> Result<(), String> {
+        let packet = self.packet(dice);
+        let actions = messages::controller_actions(&self.shape, &self.held(), &packet, dice);
+        let in_port = packet.get(Field::InPort).unwrap_or(0);
+        let in_port = u32::try_from(in_port).expect("thirty-two bits");
+        let given = Packet::new(packet.bytes(), in_port);
+        let packet = ReferencePacket::new(packet.bytes(), in_port, 0);
+        let mut recorder = Recorder(vec![Vec::new()]);
+        let worker = &mut self.workers[0];
+        let made = worker.execute(&actions, &given, self.now, &mut recorder);
+        let found = made
+            .map(|()| recorder.0.remove(0))
+            .map_err(|error| error.code());
+        let expected = self.reference.execute(&actions, &packet, self.now);
+        same(&found, &expected, || {
+            format!(
+                "what {actions:?} of the controller make of {:02x?} by port {in_port}",
+                packet.bytes()
+            )
+        })?;
+        self.summary.packets += 1;
+        Ok(())
+    }
+
+    fn draw_bundle(&mut self, dice: &mut dyn Dice) -> Result<Vec<Message>, String> {
+        let held = self.held();
         let count = 1 + dice.below(5);
         let mut bundle = Vec::new();
         for _ in 0..count {

@@ -9,7 +9,8 @@
 
 use std::ops::Range;
 
-use classyard_reference::equivalence::{Options, Summary, run_seed};
+use classyard_reference::equivalence::{Options, Summary, run, run_seed};
+use classyard_workload::kit::random::{ByteDice, Dice, SeededDice};
 
 /// Worlds of each run of these tests.
 const WORLDS: u64 = 1500;
@@ -45,4 +46,23 @@ fn the_datapath_does_what_the_reference_does() {
     assert!(all.refused.len() >= 20, "messages are refused");
     assert_eq!(all.removed.len(), 6, "entries go for every reason");
     assert!(all.entries > 50 && all.banded > 5);
+}
+
+/// The worlds of the fuzz target `changes`, from random bytes.
+#[test]
+fn bytes_make_worlds() {
+    let mut dice = SeededDice::new(1);
+    let mut all = Summary::default();
+    for _ in 0..400 {
+        let bytes: Vec<u8> = (0..200).flat_map(|_| dice.word().to_le_bytes()).collect();
+        match run(&mut ByteDice::new(&bytes), &Options::small()) {
+            Ok(summary) => all.add(&summary),
+            Err(found) => panic!("{found}"),
+        }
+    }
+    println!("{all:#?}");
+    assert!(
+        all.packets > 4_000 && all.messages > 4_000,
+        "bytes are left for them"
+    );
 }
