@@ -172,8 +172,11 @@ fn picture(
         .map(|((&size, times), &mark)| {
             let hundredths = times[SYNTHETIC][place].lookup.hundredths.iter();
             let points = (0..=100_u32).zip(hundredths);
-            // A mark for every fifth, and for both ends.
-            let points = points.filter(|(share, _)| share.is_multiple_of(5));
+            // Up to 99 %: the longest vectors are those that were interrupted.
+            let points = points.filter(|(share, _)| match share {
+                1 | 99 => true,
+                share => share.is_multiple_of(5) && (1..99).contains(share),
+            });
             let points = points.map(|(share, &time)| (time, f64::from(share) / 100.0));
             let label = format!("{} rules", size_name(size));
             Series::marked(&label, &label, mark, points)
