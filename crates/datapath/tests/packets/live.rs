@@ -408,7 +408,14 @@ fn failover_follows_ports_with_the_next_vector() {
 
 #[test]
 fn a_table_that_has_changed_much_is_fitted_again_beside_packets() {
-    let mut pipeline = pipeline("forest");
+    // How soon that is due depends on what a forest was fitted to at first.
+    let plans: usize = (1..=8).map(fitted_again).sum();
+    assert!(plans > 3, "{plans}");
+}
+
+/// Changes a table much, with a forest of a seed; how often it was fitted again.
+fn fitted_again(seed: u64) -> usize {
+    let mut pipeline = pipeline(&format!("forest:seed={seed}"));
     let mut worker = pipeline.worker();
     let mut dice = Dice(3);
     let mut planner = pipeline.planner();
@@ -460,7 +467,7 @@ fn a_table_that_has_changed_much_is_fitted_again_beside_packets() {
         }
         assert_eq!(answers(), before);
     }
-    assert!(plans > 0, "{plans} {steps}");
+    plans
 }
 
 #[test]
