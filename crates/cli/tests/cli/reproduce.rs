@@ -425,12 +425,13 @@ fn tm19_measures_engines_in_a_pipeline() {
     // One for Figs. 10, 11 and 13, four for Fig. 12, and Figs. 14 and 15.
     assert_eq!(page.matches("<svg").count(), 3 + 4 + 2);
     let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
-    assert_eq!(points.lines().count(), 1 + 4 + 2);
+    // Of each rule set its rates and what its traffic matches, and for Fig. 12 two sizes.
+    assert_eq!(points.lines().count(), 1 + 2 * 4 + 2);
 
     // Another figure needs no other measurements.
     run(&format!("{command} --figures pipeline-seeds"))
         .exits(0)
-        .complains("going on after 6 measurements");
+        .complains("going on after 10 measurements");
     let again = fs::read_to_string(out.join("points.ndjson")).unwrap();
     assert_eq!(again, points);
 }

@@ -1,8 +1,12 @@
 //! What is sent: frames of 64 bytes, drawn from rules or mostly from none.
 
+use std::collections::HashMap;
+
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{EngineSpec, FieldMatch, Limits, NoProgress, Policy, RuleRef, Schema, Scratch};
+use classyard::{
+    EngineSpec, FieldMatch, Limits, NoProgress, Policy, RuleId, RuleRef, Schema, Scratch,
+};
 use classyard_datapath::Packet;
 use classyard_workload::capture::frame::{SHORTEST, ipv4_frame};
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
@@ -10,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::{VECTOR, acl::IN_PORT};
+use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
 
 /// Of so many packets of the default rule's traffic, one is drawn from the rules.
@@ -73,7 +78,12 @@ pub(super) struct Traffic {
     pub(super) frames: [Frames; 2],
     /// The share of the default rule's packets that only it matches.
     pub(super) default_share: f64,
+    /// The share of packets that the ten rules win which win most, by workload.
+    pub(super) few_shares: [f64; 2],
 }
+
+/// Rules that are few.
+const FEW: usize = 10;
 
 /// Whether a rule matches every header.
 fn is_default(rule: &RuleRef<'_>) -> bool {
@@ -104,6 +114,7 @@ impl Traffic {
             schema,
             classifier: built.part(PartId::FIRST),
             scratch: Scratch::new(),
+            keys: Vec::new(),
         };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let flows = (0..(packets / PACKETS_A_FLOW).max(1)).map(|_| rules.unrelated(&mut rng));
@@ -115,9 +126,10 @@ impl Traffic {
         });
         let real: Vec<Header> = real.collect();
         let defaults = real.iter().filter(|header| rules.is_of_default(header));
-        #[allow(clippy::cast_precision_loss)] // far below 2^52
-        let default_share = defaults.count() as f64 / packets.max(1) as f64;
+        let default_share = coordinate(defaults.count()) / coordinate(packets.max(1));
+        let few_shares = [&synthetic, &real].map(|headers| rules.few_share(headers));
         Ok(Traffic {
+            few_shares,
             frames: [
                 Frames::of(synthetic.into_iter()),
                 Frames::of(real.into_iter()),
@@ -133,17 +145,37 @@ struct Rules<'a> {
     schema: &'a Schema,
     classifier: &'a dyn classyard::Classifier,
     scratch: Scratch,
+    /// The key of a header.
+    keys: Vec<u64>,
 }
 
 impl Rules<'_> {
+    /// The rule that wins a header.
+    fn winner(&mut self, header: &Header) -> Option<RuleId> {
+        self.keys.clear();
+        self.keys.resize(self.schema.key_words(), 0);
+        for (id, &value) in self.schema.field_ids().zip(header) {
+            self.schema.placement(id).set(&mut self.keys, value);
+        }
+        let winner = self.classifier.classify_one(&self.keys, &mut self.scratch);
+        winner.rule()
+    }
+
+    /// The share of headers that the few rules win which win most.
+    fn few_share(&mut self, headers: &[Header]) -> f64 {
+        let mut counts: HashMap<Option<RuleId>, usize> = HashMap::new();
+        for header in headers {
+            *counts.entry(self.winner(header)).or_default() += 1;
+        }
+        let mut counts: Vec<usize> = counts.into_values().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let few: usize = counts.iter().take(FEW).sum();
+        coordinate(few) / coordinate(headers.len().max(1))
+    }
+
     /// Whether the default rule wins a header, or there is none and no rule does.
     fn is_of_default(&mut self, header: &Header) -> bool {
-        let mut key = vec![0; self.schema.key_words()];
-        for (id, &value) in self.schema.field_ids().zip(header) {
-            self.schema.placement(id).set(&mut key, value);
-        }
-        let winner = self.classifier.classify_one(&key, &mut self.scratch);
-        let Some(id) = winner.rule() else {
+        let Some(id) = self.winner(header) else {
             return true;
         };
         let mut forms = self.policy.rule(id);
@@ -188,9 +220,7 @@ impl Ranks {
     fn new(count: usize) -> Ranks {
         let mut sum = 0.0;
         let sums = (1..=count).map(|rank| {
-            #[allow(clippy::cast_precision_loss)] // far below 2^52
-            let weight = 1.0 / rank as f64;
-            sum += weight;
+            sum += 1.0 / coordinate(rank);
             sum
         });
         Ranks(sums.collect())
@@ -223,6 +253,9 @@ mod tests {
         let traffic = Traffic::of(&policy, 3_000, 1).unwrap();
         let share = traffic.default_share;
         assert!((0.9..1.0).contains(&share), "{share}");
+        // Few rules win most of these packets, and many the others.
+        assert!(traffic.few_shares[1] >= share, "{:?}", traffic.few_shares);
+        assert!(traffic.few_shares[0] < 0.5, "{:?}", traffic.few_shares);
         let [synthetic, real] = &traffic.frames;
         assert_eq!((synthetic.len(), real.len()), (3_000, 3_000));
         assert_eq!(synthetic.vectors(), 12);

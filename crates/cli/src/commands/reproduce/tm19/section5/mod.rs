@@ -93,7 +93,7 @@ const BARE: usize = 6;
 /// Those over the rules as they are.
 const ENGINES: [usize; 4] = [LINEAR, TSS, TM, FOREST];
 
-/// The traffic: headers of rules, and headers that mostly match the default rule.
+/// The traffic: headers of rules, and headers that match the default rule where they can.
 const SYNTHETIC: usize = 0;
 const REAL: usize = 1;
 const WORKLOADS: [(&str, Mark); 2] = [
@@ -134,8 +134,11 @@ const SETUP: &str = "Frames of 64 bytes (60 and the checksum, which is not there
 const TRAFFIC: &str = "Synthetic traffic: a corner of a rule for each packet, all rules equally \
                        likely. The paper's real traffic is a trace of a backbone, which is not \
                        here. A stand-in takes its place, called the default rule's: as the paper \
-                       says of the trace, its packets have nothing to do with the rules, and most \
-                       match the default rule alone. 19 of 20 packets are of flows with random \
-                       addresses, mostly TCP to or from a few ports, drawn anew (64 times at \
-                       most) where a rule matches them; the flow of rank k is as frequent as 1/k. \
-                       The others are packets of the synthetic traffic.";
+                       says of the trace, its packets have nothing to do with the rules. 19 of 20 \
+                       packets are of flows with random addresses, mostly TCP to or from a few \
+                       ports, drawn anew (64 times at most) where a rule but the default one \
+                       matches them; the flow of rank k is as frequent as 1/k. The others are \
+                       packets of the synthetic traffic. Many of the larger rule sets have rules \
+                       for all addresses, so that no header is left to the default rule: there \
+                       packets match a few such rules of low priority in its place, as the table \
+                       shows.";

@@ -3,7 +3,7 @@
 //!
 //! [TM19]: classyard::papers#tm19
 
-use super::sheets::{Measured, measured, short, sizes};
+use super::sheets::{Measured, matched, measured, short, sizes};
 use super::{
     BARE, CONTENDERS, Contender, ENGINES, LINEAR, REAL, SETUP, SYNTHETIC, TM, TRAFFIC, TSS,
     WORKLOADS,
@@ -13,6 +13,7 @@ use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::Study;
 use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
+use crate::commands::reproduce::tm19::sheet::Sheet;
 use crate::failure::Failure;
 
 /// From so many rules on TupleMerge is clearly ahead in the paper, and what counts as
@@ -36,6 +37,7 @@ const LINEAR_UP_TO: usize = 8_000;
 /// Draws the figure.
 pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Section, Failure> {
     let sizes = sizes(study);
+    let traffic = matched(study, &sizes)?;
     let measured = measured(study, sizes)?;
     let mut rows = Vec::new();
     for (at, point) in &measured.points {
@@ -112,18 +114,45 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
         title: "Throughput against rules (Fig. 11, §V.C)".to_owned(),
         method,
         claims: claims(&measured),
-        grids: vec![Grid {
-            title: "Million packets a second, mean over rule sets".to_owned(),
-            columns,
-            words: 0,
-            rows: grid_rows.collect(),
-        }],
+        grids: vec![
+            Grid {
+                title: "Million packets a second, mean over rule sets".to_owned(),
+                columns,
+                words: 0,
+                rows: grid_rows.collect(),
+            },
+            traffic_grid(&measured.sizes, &traffic),
+        ],
         pictures: vec!["pipeline-throughput.svg".to_owned()],
     })
 }
 
 fn of(place: usize) -> &'static Contender {
     &CONTENDERS[place]
+}
+
+/// What packets match.
+fn traffic_grid(sizes: &[usize], traffic: &Sheet) -> Grid {
+    let columns = [
+        "rules",
+        "default rule's: it alone matches",
+        "default rule's: the ten rules that win most",
+        "synthetic: the ten rules that win most",
+    ];
+    let rows = sizes.iter().enumerate().map(|(place, &size)| {
+        let mut row = vec![size_name(size)];
+        row.extend((0..3).map(|share| {
+            let share = traffic.mean(share, |at| at.1 == place);
+            format!("{:.0} %", share.unwrap_or(0.0) * 100.0)
+        }));
+        row
+    });
+    Grid {
+        title: "Shares of packets by what they match, mean over rule sets".to_owned(),
+        columns: columns.map(str::to_owned).to_vec(),
+        words: 0,
+        rows: rows.collect(),
+    }
 }
 
 fn claims(measured: &Measured) -> Vec<Claim> {
