@@ -11,6 +11,7 @@ use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
 use super::actions::{NO_TABLE, Run};
 use super::expiry::{Expiry, Verdict, judge};
+use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
 use super::observer::{Observer, Unobserved};
 use super::ports::Ports;
@@ -148,12 +149,13 @@ impl Pipeline {
     /// Keeps what workers have counted that are gone, together.
     fn forget_workers(&mut self) {
         let former = &self.former;
-        self.tallies.retain(|tally| {
-            let is_used = Arc::strong_count(tally) > 1;
-            if !is_used {
+        self.tallies.retain_mut(|tally| {
+            // The only one who has it sees all that the worker counted.
+            let is_former = Arc::get_mut(tally).is_some();
+            if is_former {
                 former.absorb(tally);
             }
-            is_used
+            !is_former
         });
     }
 
@@ -161,6 +163,13 @@ impl Pipeline {
     #[must_use]
     pub fn flows(&self) -> &FlowStore {
         &self.stores.flows
+    }
+
+    /// What a table can do and hold; `None` for a number that tables do not have.
+    #[must_use]
+    pub fn features(&self, table: TableId) -> Option<TableFeatures> {
+        let config = self.stores.flows.config(table);
+        table.is_table().then(|| TableFeatures::new(table, config))
     }
 
     /// The groups.

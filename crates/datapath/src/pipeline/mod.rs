@@ -36,11 +36,13 @@
 //! | `tally` | counters |
 //! | `expiry` | entries whose time is over |
 //! | `ports` | what is known of ports |
+//! | `features` | what a table can do |
 //! | `trace` | one packet's story |
 //! | `observer` | who watches packets on their way |
 
 mod actions;
 mod expiry;
+mod features;
 mod limiter;
 mod live;
 mod message;
@@ -53,6 +55,7 @@ mod tally;
 mod trace;
 
 pub use actions::flow_hash;
+pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
 pub use observer::{Node, Observer, Unobserved};

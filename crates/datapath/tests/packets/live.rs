@@ -513,3 +513,51 @@ fn packets_of_the_controller_go_where_their_actions_say() {
     );
     assert_eq!(pipeline.table_count(TableId(0)).lookups, 1);
 }
+
+/// The page on the datapath says of each field what tables say of it.
+#[test]
+fn tables_can_do_what_the_documents_say() {
+    let mut pipeline = pipeline("forest");
+    apply(&mut pipeline, 0, "table_id=7,max_entries=12,eviction").unwrap();
+    let features = pipeline.features(TableId(7)).unwrap();
+    assert_eq!(
+        (features.config.max_entries, features.config.eviction),
+        (12, true)
+    );
+    assert_eq!(features.next_tables.first(), Some(&TableId(8)));
+    assert_eq!(features.next_tables.len(), 246);
+    assert!(
+        pipeline
+            .features(TableId::LAST)
+            .unwrap()
+            .next_tables
+            .is_empty()
+    );
+    assert_eq!(pipeline.features(TableId::ALL), None);
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/datapath.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.split('|').map(str::trim).collect())
+        .collect();
+    for &(field, takes_masks) in &features.matches {
+        let name = match field.name() {
+            name if name.starts_with("reg") => "reg0",
+            name => name,
+        };
+        let names = |row: &&Vec<&str>| {
+            row[1]
+                .split(", ")
+                .any(|other| other.contains(&format!("`{name}`")))
+        };
+        let row = rows
+            .iter()
+            .find(names)
+            .unwrap_or_else(|| panic!("no row for {name}"));
+        assert!(row[2].starts_with("yes"), "{name}: {row:?}");
+        assert_eq!(row[3].starts_with("yes"), takes_masks, "{name}: {row:?}");
+        let settable = features.set_fields.contains(&field);
+        assert_eq!(row[4].starts_with("yes"), settable, "{name}: {row:?}");
+    }
+}

@@ -44,6 +44,7 @@ pub(super) struct CaptureRow {
 struct TableRow {
     table: u8,
     flows: usize,
+    max_flows: u32,
     lookups: u64,
     matched: u64,
 }
@@ -152,6 +153,7 @@ impl ReplayReport {
             (flows > 0 || count.lookups > 0).then_some(TableRow {
                 table: table.0,
                 flows,
+                max_flows: pipeline.flows().config(table).max_entries,
                 lookups: count.lookups,
                 matched: count.matched,
             })
