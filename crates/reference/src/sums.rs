@@ -97,7 +97,7 @@ impl Sum {
         ranges.flat_map(|range| bytes[range].to_vec()).collect()
     }
 
-    /// Makes the checksum of changed bytes that which it was of the old ones.
+    /// Gives the changed bytes a checksum that is as right or wrong as that of the old ones.
     pub(crate) fn adjust(&self, old: &[u8], new: &mut [u8]) {
         let (before, after) = (self.covered(old), self.covered(new));
         let place = self.place.clone();
