@@ -34,6 +34,21 @@ pub enum RemovalReason {
     Eviction,
 }
 
+impl RemovalReason {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            RemovalReason::IdleTimeout => "idle timeout",
+            RemovalReason::HardTimeout => "hard timeout",
+            RemovalReason::Delete => "deleted",
+            RemovalReason::GroupDelete => "group deleted",
+            RemovalReason::MeterDelete => "meter deleted",
+            RemovalReason::Eviction => "evicted",
+        }
+    }
+}
+
 /// What became of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FlowChange {

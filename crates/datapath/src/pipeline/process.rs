@@ -28,6 +28,18 @@ pub enum PacketInReason {
     InvalidTtl,
 }
 
+impl PacketInReason {
+    /// What it is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            PacketInReason::NoMatch => "no match",
+            PacketInReason::Action => "action",
+            PacketInReason::InvalidTtl => "invalid TTL",
+        }
+    }
+}
+
 /// Takes what comes out of the pipeline.
 pub trait Sink {
     /// A packet goes out by a port, from a queue if one was chosen.

@@ -42,15 +42,6 @@ fn add(count: &mut Count, bytes: usize) {
     count.bytes += bytes as u64;
 }
 
-/// What a reason is called.
-fn name(reason: PacketInReason) -> &'static str {
-    match reason {
-        PacketInReason::NoMatch => "no match",
-        PacketInReason::Action => "action",
-        PacketInReason::InvalidTtl => "invalid TTL",
-    }
-}
-
 impl OutPorts {
     /// Ports whose packets are written to a folder, if there is one.
     pub(super) fn new(folder: Option<&Path>) -> Result<OutPorts, Failure> {
@@ -133,7 +124,7 @@ impl Sink for OutPorts {
         _: (TableId, u64),
         packet: &Packet,
     ) {
-        *self.controller.entry(name(reason)).or_default() += 1;
+        *self.controller.entry(reason.name()).or_default() += 1;
         let bytes = packet.bytes();
         // 0xffff: all of it.
         let most = match max_len {

@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 
-use classyard_datapath::flow::RemovalReason;
 use classyard_datapath::flow::TableId;
 use classyard_datapath::group::GroupType;
 use classyard_datapath::meter::{BandKind, MeterUnit};
@@ -179,14 +178,7 @@ impl ReplayReport {
             table: gone.entry.table.0,
             priority: gone.entry.priority,
             matches: gone.entry.flow.to_string(),
-            reason: match gone.reason {
-                RemovalReason::IdleTimeout => "idle timeout",
-                RemovalReason::HardTimeout => "hard timeout",
-                RemovalReason::Delete => "deleted",
-                RemovalReason::GroupDelete => "group deleted",
-                RemovalReason::MeterDelete => "meter deleted",
-                RemovalReason::Eviction => "evicted",
-            },
+            reason: gone.reason.name(),
             seconds: gone.duration.as_secs_f64(),
             packets: gone.count.packets,
             bytes: gone.count.bytes,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::meter::BandKind;
-use classyard_datapath::pipeline::{FieldChange, Lookup, PacketInReason, Step, Story};
+use classyard_datapath::pipeline::{FieldChange, Lookup, Step, Story};
 use classyard_datapath::{Field, FieldValue, Flaw, Packet, PacketKey, PortNo, Prerequisite};
 use serde::Serialize;
 
@@ -287,7 +287,7 @@ impl TraceReport {
                     row.sent = Some(SentRow {
                         port: PortNo::CONTROLLER.to_string(),
                         queue: None,
-                        reason: Some(reason_name(*reason)),
+                        reason: Some(reason.name()),
                         max_len: Some(*max_len),
                         bytes: hex(bytes),
                     });
@@ -393,14 +393,6 @@ impl ChangeRow {
     fn text(&self) -> String {
         let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".to_owned());
         format!("{} {} → {}", self.field, side(&self.old), side(&self.new))
-    }
-}
-
-fn reason_name(reason: PacketInReason) -> &'static str {
-    match reason {
-        PacketInReason::NoMatch => "no match",
-        PacketInReason::Action => "action",
-        PacketInReason::InvalidTtl => "invalid TTL",
     }
 }
 
