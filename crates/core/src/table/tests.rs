@@ -97,6 +97,42 @@ fn what_is_pinned_stays_and_what_is_published_shows() {
 }
 
 #[test]
+fn no_reader_is_in_a_version_older_than_the_oldest_in_use() {
+    let (mut writer, table) = build(0..1, &Limits::default());
+    let (mut early, mut late) = (table.reader(), table.reader());
+    assert_eq!(writer.oldest_in_use(), Version(0));
+    let first = early.pin();
+    insert(&mut writer, 1).unwrap();
+    assert_eq!(
+        (first.version(), writer.visible()),
+        (Version(0), Version(1))
+    );
+    assert_eq!(
+        writer.oldest_in_use(),
+        Version(0),
+        "somebody is still there"
+    );
+    // What is accepted meanwhile waits, and a reader that comes is in the newer one.
+    insert(&mut writer, 2).unwrap();
+    let second = late.pin();
+    assert_eq!(
+        (second.version(), writer.visible()),
+        (Version(1), Version(1))
+    );
+    assert_eq!(writer.oldest_in_use(), Version(0));
+    drop(first);
+    assert_eq!(writer.oldest_in_use(), Version(1));
+    assert_eq!(writer.publish(), Version(2));
+    assert_eq!(
+        writer.oldest_in_use(),
+        Version(1),
+        "the second one is there"
+    );
+    drop(second);
+    assert_eq!(writer.oldest_in_use(), Version(2));
+}
+
+#[test]
 fn slots_are_used_again() {
     let (_writer, table) = build(0..1, &Limits::default());
     for _ in 0..10 {
