@@ -16,6 +16,7 @@
 //! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
 //! | [`projection`] | the few bits of a key that a table's rules look at |
+//! | [`cache`] | flow caches |
 //!
 //! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
 //! with its key; both change together.
@@ -23,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod cache;
 mod error;
 pub mod field;
 pub mod flow;
