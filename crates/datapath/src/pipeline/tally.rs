@@ -124,9 +124,20 @@ impl Cell {
     /// Adds a packet. Nobody else writes.
     #[inline]
     fn count(&self, bytes: usize, now: u64) {
-        self.packets.store(self.packets.load(Relaxed) + 1, Relaxed);
-        let sum = self.bytes.load(Relaxed) + bytes as u64;
-        self.bytes.store(sum, Relaxed);
+        let count = Count {
+            packets: 1,
+            bytes: bytes as u64,
+        };
+        self.count_all(count, now);
+    }
+
+    /// Adds packets.
+    #[inline]
+    fn count_all(&self, count: Count, now: u64) {
+        let packets = self.packets.load(Relaxed) + count.packets;
+        self.packets.store(packets, Relaxed);
+        let bytes = self.bytes.load(Relaxed) + count.bytes;
+        self.bytes.store(bytes, Relaxed);
         self.last.store(now, Relaxed);
     }
 
@@ -210,6 +221,12 @@ impl Tally {
     #[inline]
     pub(super) fn count_flow(&self, id: RuleId, bytes: usize, now: u64) {
         self.flows.get(id.get()).count(bytes, now);
+    }
+
+    /// Several packets of an entry.
+    #[inline]
+    pub(super) fn count_flows(&self, id: RuleId, count: Count, now: u64) {
+        self.flows.get(id.get()).count_all(count, now);
     }
 
     #[inline]
