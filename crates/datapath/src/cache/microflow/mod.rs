@@ -15,8 +15,28 @@
 //!
 //! What a cache takes in, where it keeps it and what it gives up for it differ: see the
 //! registry, [`KINDS`].
+//!
+//! | module | what it has |
+//! |---|---|
+//! | [`wef`] | active flows, three buckets next to each other ([FTS25]) |
+//! | [`cuckoo`] | active flows, two buckets by cuckoo hashing ([FTS25]) |
+//! | [`emc`] | one in a hundred flows, two places (Open vSwitch) |
+//! | [`heavy_hitter`] | the most frequent flows ([TM19]) |
+//! | [`adaptive`] | buckets of one cache line, admission by what misses less (ours) |
+//!
+//! [FTS25]: classyard::papers#fts25
+//! [TM19]: classyard::papers#tm19
 
 use std::fmt;
+
+mod activity;
+pub mod adaptive;
+pub mod cuckoo;
+pub mod emc;
+pub mod heavy_hitter;
+mod random;
+mod timed;
+pub mod wef;
 
 /// The number of a decision that a cache leads to. `u32::MAX` is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -97,4 +117,41 @@ pub struct Kind {
 }
 
 /// All kinds of caches.
-pub const KINDS: &[Kind] = &[];
+pub const KINDS: &[Kind] = &[
+    Kind {
+        name: "wef",
+        source: "[FTS25] §4.2",
+        build: |flows, seed| Box::new(wef::Wef::<4>::new(&wef::ActiveConfig::new(flows), seed)),
+    },
+    Kind {
+        name: "cuckoo",
+        source: "[FTS25] §2, CuckooFlow",
+        build: |flows, seed| {
+            Box::new(cuckoo::Cuckoo::<4>::new(
+                &wef::ActiveConfig::new(flows),
+                seed,
+            ))
+        },
+    },
+    Kind {
+        name: "emc",
+        source: "Open vSwitch, exact match cache",
+        build: |flows, seed| Box::new(emc::Emc::new(&emc::EmcConfig::new(flows), seed)),
+    },
+    Kind {
+        name: "heavy-hitter",
+        source: "[TM19] §III.D.2",
+        build: |flows, _| {
+            let config = heavy_hitter::HeavyHitterConfig::new(flows);
+            Box::new(heavy_hitter::HeavyHitter::new(&config))
+        },
+    },
+    Kind {
+        name: "adaptive",
+        source: "ours",
+        build: |flows, _| Box::new(adaptive::Adaptive::new(flows)),
+    },
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,348 @@
+//! What holds for every kind of cache of the registry.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+
+use super::random::mixed;
+use super::*;
+
+/// A flow whose low 16 bits are its number, so that all of them have signatures of their
+/// own.
+fn flow(number: u16) -> u64 {
+    mixed(u64::from(number) + 1) << 16 | u64::from(number)
+}
+
+fn decision(number: u32) -> Decision {
+    Decision::new(number).unwrap()
+}
+
+fn one(cache: &mut dyn MicroflowCache, flow: u64, now: u64) -> Decision {
+    let mut found = [Decision::NONE];
+    cache.look_up(&[flow], now, &mut found);
+    found[0]
+}
+
+/// What is done to a cache, of which flow.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    LookUp,
+    Offer(u32),
+    Forget,
+    ForgetAnother,
+}
+
+fn steps() -> impl Strategy<Value = Vec<(u16, Step, u64)>> {
+    let step = prop_oneof![
+        4 => Just(Step::LookUp),
+        4 => (0..200_u32).prop_map(Step::Offer),
+        1 => Just(Step::Forget),
+        1 => Just(Step::ForgetAnother),
+    ];
+    // Few flows are frequent, and time goes on by up to 40 ms, now and then by much.
+    let number = prop_oneof![Just(0_u16), 0..8_u16, 0..600_u16];
+    let wait = prop_oneof![8 => 0..40_000_000_u64, 1 => 0..20_000_000_000_u64];
+    prop::collection::vec((number, step, wait), 1..2_000)
+}
+
+/// Does steps with a cache and checks each answer. Returns all answers.
+fn check(kind: &Kind, flows: usize, steps: &[(u16, Step, u64)], seed: u64) -> Vec<Decision> {
+    let mut cache = (kind.build)(flows, seed);
+    let mut offered: HashMap<u64, Decision> = HashMap::new();
+    let (mut now, mut forgotten) = (0, 0_usize);
+    let mut answers = Vec::new();
+    let bytes = cache.usage().bytes;
+    for &(number, step, wait) in steps {
+        now += wait;
+        let flow = flow(number);
+        let before = cache.usage();
+        match step {
+            Step::LookUp => {
+                let found = one(&mut *cache, flow, now);
+                if found.is_some() {
+                    assert_eq!(offered.get(&flow), Some(&found), "{}", kind.name);
+                }
+                answers.push(found);
+            }
+            Step::Offer(number) => {
+                // As a pipeline does: what is found is not offered.
+                let found = one(&mut *cache, flow, now);
+                if found.is_some() {
+                    cache.forget(flow, found);
+                    forgotten += 1;
+                    assert_eq!(one(&mut *cache, flow, now), Decision::NONE);
+                }
+                cache.offer(flow, decision(number), now);
+                offered.insert(flow, decision(number));
+            }
+            Step::Forget => {
+                let found = one(&mut *cache, flow, now);
+                let before = cache.usage().used;
+                cache.forget(flow, found);
+                if found.is_some() {
+                    forgotten += 1;
+                    assert_eq!(cache.usage().used, before - 1);
+                }
+                assert_eq!(one(&mut *cache, flow, now), Decision::NONE, "{}", kind.name);
+                offered.remove(&flow);
+            }
+            Step::ForgetAnother => {
+                cache.forget(flow, decision(4_000));
+                assert_eq!(cache.usage(), before, "{}: another decision", kind.name);
+            }
+        }
+        let usage = cache.usage();
+        assert!(usage.used <= usage.capacity, "{}: {usage:?}", kind.name);
+        assert_eq!(usage.bytes, bytes, "{}", kind.name);
+        let gone = usize::try_from(usage.evicted).unwrap() + forgotten;
+        let admitted = usize::try_from(usage.admitted).unwrap();
+        assert_eq!(admitted, usage.used + gone, "{}: {usage:?}", kind.name);
+        assert!(usage.admitted >= before.admitted && usage.evicted >= before.evicted);
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn answers_are_what_was_offered_last(steps in steps(), flows in 1..400_usize, seed: u64) {
+        for kind in KINDS {
+            let answers = check(kind, flows, &steps, seed);
+            prop_assert_eq!(answers, check(kind, flows, &steps, seed));
+        }
+    }
+}
+
+/// A flow that comes again and again is taken in by every kind, in every size.
+#[test]
+fn frequent_flows_are_found() {
+    for kind in KINDS {
+        for flows in [64, 100, 1_000, 8_192, 65_536, 1_000_000] {
+            let mut cache = (kind.build)(flows, 7);
+            let mut hits = 0;
+            for step in 0..2_000_u64 {
+                let flow = flow(u16::try_from(step % 10).unwrap());
+                let now = step * 1_000_000;
+                let is_found = one(&mut *cache, flow, now).is_some();
+                hits += u32::from(is_found);
+                if !is_found {
+                    cache.offer(flow, decision(u32::try_from(step % 10).unwrap()), now);
+                }
+            }
+            // emc takes one in a hundred that are not found.
+            assert!(hits > 800, "{}, {flows} flows: {hits} hits", kind.name);
+        }
+    }
+}
+
+/// A flood of flows, each with two packets shortly after each other, fills the caches
+/// and no more.
+#[test]
+fn floods_stay_within_bounds() {
+    for kind in KINDS {
+        for flows in [64, 1_000, 4_096] {
+            let mut cache = (kind.build)(flows, 3);
+            let (capacity, bytes) = (cache.usage().capacity, cache.usage().bytes);
+            // At most so many, and not many fewer.
+            assert!(capacity <= flows && capacity + 10 > flows, "{}", kind.name);
+            for number in 0..40_000_u64 {
+                let flow = mixed(number / 2);
+                let now = number * 50_000;
+                if !one(&mut *cache, flow, now).is_some() {
+                    cache.offer(flow, decision(low_half(number)), now);
+                }
+            }
+            let usage = cache.usage();
+            assert_eq!((usage.capacity, usage.bytes), (capacity, bytes));
+            assert!(usage.used <= capacity, "{}: {usage:?}", kind.name);
+        }
+    }
+}
+
+fn low_half(number: u64) -> u32 {
+    u32::try_from(number % 1_000).unwrap()
+}
+
+/// Lookups in batches of any length give what single ones give.
+#[test]
+fn batches_answer_as_single_lookups() {
+    for kind in KINDS {
+        let mut cache = (kind.build)(512, 5);
+        for round in 0..400_u64 {
+            for number in 0..100 {
+                cache.offer(flow(number), decision(u32::from(number)), round * 1_000_000);
+            }
+        }
+        let flows: Vec<u64> = (0..130).map(flow).collect();
+        let now = 400_000_000;
+        let singles: Vec<Decision> = flows
+            .iter()
+            .map(|&flow| one(&mut *cache, flow, now))
+            .collect();
+        assert!(
+            singles[..100].iter().any(|found| found.is_some()),
+            "{}",
+            kind.name
+        );
+        for length in 0..=flows.len() {
+            let mut found = vec![Decision::NONE; length];
+            cache.look_up(&flows[..length], now, &mut found);
+            assert_eq!(found, singles[..length], "{}", kind.name);
+        }
+    }
+}
+
+#[test]
+fn names_are_unique() {
+    let mut names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), KINDS.len());
+    assert_eq!(KINDS.len(), 5);
+}
+
+fn active(flows: usize, timeout_ns: u64) -> wef::ActiveConfig {
+    wef::ActiveConfig {
+        threshold_ns: Some(256_000_000),
+        timeout_ns,
+        ..wef::ActiveConfig::new(flows)
+    }
+}
+
+/// Sends flows twice within the threshold, and says how full that makes a cache without
+/// anything being replaced.
+fn filled(cache: &mut dyn MicroflowCache) -> f64 {
+    let mut number = 0;
+    while cache.usage().evicted == 0 {
+        for _ in 0..2 {
+            cache.offer(mixed(number), decision(low_half(number)), number * 100);
+        }
+        number += 1;
+    }
+    cache.usage().used as f64 / cache.usage().capacity as f64
+}
+
+/// Kicks fill the cache further than no kicks, with buckets of one entry and of four.
+#[test]
+fn kicks_fill_the_cache() {
+    let config = active(8_192, 10_000_000_000);
+    let without = wef::ActiveConfig {
+        kicks: 0,
+        ..config.clone()
+    };
+    let pairs: [(Box<dyn MicroflowCache>, Box<dyn MicroflowCache>); 4] = [
+        (
+            Box::new(wef::Wef::<4>::new(&config, 1)),
+            Box::new(wef::Wef::<4>::new(&without, 1)),
+        ),
+        (
+            Box::new(wef::Wef::<1>::new(&config, 1)),
+            Box::new(wef::Wef::<1>::new(&without, 1)),
+        ),
+        (
+            Box::new(cuckoo::Cuckoo::<4>::new(&config, 1)),
+            Box::new(cuckoo::Cuckoo::<4>::new(&without, 1)),
+        ),
+        (
+            Box::new(cuckoo::Cuckoo::<1>::new(&config, 1)),
+            Box::new(cuckoo::Cuckoo::<1>::new(&without, 1)),
+        ),
+    ];
+    for (mut with, mut without) in pairs {
+        let (with_kicks, without_kicks) = (filled(&mut *with), filled(&mut *without));
+        assert!(
+            with_kicks > 1.5 * without_kicks,
+            "{with_kicks} {without_kicks}"
+        );
+    }
+}
+
+/// After kicks every flow is still found where it is.
+#[test]
+fn moved_flows_are_found() {
+    let config = active(4_096, 10_000_000_000);
+    let caches: [Box<dyn MicroflowCache>; 2] = [
+        Box::new(wef::Wef::<4>::new(&config, 1)),
+        Box::new(cuckoo::Cuckoo::<4>::new(&config, 1)),
+    ];
+    for mut cache in caches {
+        filled(&mut *cache);
+        let admitted = cache.usage().admitted;
+        let is_found = |number: u64, cache: &mut dyn MicroflowCache| {
+            one(cache, mixed(number), 0) == decision(low_half(number))
+        };
+        let found = (0..admitted).filter(|&number| is_found(number, &mut *cache));
+        // One was replaced.
+        assert_eq!(found.count() as u64, admitted - 1);
+    }
+}
+
+/// A flow is active when its packet comes soon after its previous one.
+#[test]
+fn inactive_flows_are_not_admitted() {
+    let mut cache = wef::Wef::<4>::new(&active(1_024, 1_000_000_000), 1);
+    let [slow, fast] = [flow(1), flow(2)];
+    for step in 0..10 {
+        cache.offer(slow, decision(1), step * 300_000_000);
+    }
+    assert_eq!(cache.usage().used, 0);
+    // Another flow of the same decision came between.
+    cache.offer(fast, decision(1), 3_000_000_000);
+    cache.offer(slow, decision(1), 3_001_000_000);
+    cache.offer(fast, decision(1), 3_002_000_000);
+    assert_eq!(cache.usage().used, 0);
+    cache.offer(fast, decision(1), 3_003_000_000);
+    assert_eq!(one(&mut cache, fast, 3_004_000_000), decision(1));
+    // It is idle for more than a second, and scans find that a little later.
+    for step in 0..200 {
+        one(&mut cache, slow, 4_100_000_000 + step * 10_000_000);
+    }
+    assert_eq!(cache.usage().used, 0);
+    assert_eq!(cache.usage().evicted, 1);
+}
+
+/// The threshold falls when there are more active flows than room, and rises again.
+#[test]
+fn the_threshold_follows_the_traffic() {
+    let mut cache = wef::Wef::<4>::new(&wef::ActiveConfig::new(256), 1);
+    let first = cache.threshold_ns();
+    let mut now = 0;
+    for number in 0..20_000_u64 {
+        for _ in 0..2 {
+            cache.offer(mixed(number), decision(low_half(number)), now);
+            now += 100_000;
+        }
+    }
+    let after_flood = cache.threshold_ns();
+    assert!(after_flood < first / 4, "{after_flood}");
+    for number in 0..20_000_u64 {
+        cache.offer(mixed(number), decision(low_half(number)), now);
+        now += 10_000_000;
+    }
+    assert!(cache.threshold_ns() > after_flood * 4);
+}
+
+/// A flood of flows with a packet each leaves flows in place that are in use.
+#[test]
+fn scans_leave_flows_in_use() {
+    let mut cache = adaptive::Adaptive::new(1_000);
+    let (mut hits, mut now) = (0, 0);
+    for round in 0..200_u64 {
+        for number in 0..300 {
+            now += 1_000;
+            match one(&mut cache, flow(number), now).is_some() {
+                true => hits += u32::from(round > 20),
+                false => cache.offer(flow(number), decision(u32::from(number)), now),
+            }
+            let passing = mixed(1_000_000 + now * 10);
+            for other in [passing, passing + 1] {
+                if !one(&mut cache, other, now).is_some() {
+                    cache.offer(other, decision(1), now);
+                }
+            }
+        }
+    }
+    let share = f64::from(hits) / (179.0 * 300.0);
+    assert!(share > 0.9, "{share}");
+}

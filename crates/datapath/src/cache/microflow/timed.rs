@@ -1,0 +1,178 @@
+//! Buckets whose entries know when their flow was last seen, for the caches of [FTS25].
+//!
+//! ```text
+//! one bucket, WAYS = 4, 48 bytes
+//! │ tags      4 × u32 │ signature (30 bits) ‖ mark (2 bits); mark 0: vacant        │
+//! │ decisions 4 × u32 │                                                            │
+//! │ times     4 × u32 │ the flow's latest packet, in ticks of 65.5 µs              │
+//! ```
+//! The mark is the cache's own: `wef` keeps offsets there.
+//!
+//! [FTS25]: classyard::papers#fts25
+
+use super::Decision;
+use super::random::low;
+
+/// A moment in ticks of 2¹⁶ ns. It starts anew after 78 hours: an entry as old as that
+/// looks young, and goes a little later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Tick(u32);
+
+impl Tick {
+    const SHIFT: u32 = 16;
+
+    #[inline]
+    pub(super) fn at(nanoseconds: u64) -> Tick {
+        Tick(low(nanoseconds >> Tick::SHIFT))
+    }
+
+    /// Ticks since an earlier one.
+    #[inline]
+    pub(super) fn since(self, earlier: Tick) -> u32 {
+        self.0.wrapping_sub(earlier.0)
+    }
+
+    /// A length of time in ticks, rounded up.
+    pub(super) fn length(nanoseconds: u64) -> u32 {
+        let ticks = nanoseconds.div_ceil(1 << Tick::SHIFT);
+        u32::try_from(ticks).unwrap_or(u32::MAX)
+    }
+}
+
+/// The mark of a tag: 1, 2 or 3. A vacant entry has tag 0.
+pub(super) type Mark = u32;
+
+/// The signature of a flow: 30 bits, in the place that they have in a tag.
+#[inline]
+pub(super) fn signature(flow: u64) -> u32 {
+    low(flow) << 2
+}
+
+/// A bucket.
+#[derive(Clone, Debug)]
+pub(super) struct Bucket<const WAYS: usize> {
+    pub(super) tags: [u32; WAYS],
+    pub(super) decisions: [Decision; WAYS],
+    pub(super) times: [Tick; WAYS],
+}
+
+/// What an entry holds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) tag: u32,
+    pub(super) decision: Decision,
+    pub(super) time: Tick,
+}
+
+impl<const WAYS: usize> Bucket<WAYS> {
+    pub(super) const EMPTY: Bucket<WAYS> = Bucket {
+        tags: [0; WAYS],
+        decisions: [Decision::NONE; WAYS],
+        times: [Tick(0); WAYS],
+    };
+
+    /// The entry with that tag.
+    #[inline]
+    pub(super) fn find(&self, tag: u32) -> Option<usize> {
+        // All are compared, without branches; the last one that fits is taken.
+        let mut place = WAYS;
+        for (way, &held) in self.tags.iter().enumerate() {
+            place = if held == tag { way } else { place };
+        }
+        (place < WAYS).then_some(place)
+    }
+
+    #[inline]
+    pub(super) fn vacancy(&self) -> Option<usize> {
+        self.find(0)
+    }
+
+    /// Among the entries that are wanted the one that is idle for the longest time.
+    #[inline]
+    pub(super) fn longest_idle(&self, now: Tick, wanted: impl Fn(u32) -> bool) -> Option<usize> {
+        let ways = (0..WAYS).filter(|&way| wanted(self.tags[way]));
+        ways.max_by_key(|&way| now.since(self.times[way]))
+    }
+
+    #[inline]
+    pub(super) fn entry(&self, way: usize) -> Entry {
+        Entry {
+            tag: self.tags[way],
+            decision: self.decisions[way],
+            time: self.times[way],
+        }
+    }
+
+    #[inline]
+    pub(super) fn put(&mut self, way: usize, entry: Entry) {
+        self.tags[way] = entry.tag;
+        self.decisions[way] = entry.decision;
+        self.times[way] = entry.time;
+    }
+
+    #[inline]
+    pub(super) fn clear(&mut self, way: usize) {
+        self.tags[way] = 0;
+        self.decisions[way] = Decision::NONE;
+    }
+}
+
+/// Looks through all buckets once per timeout, a few at a time.
+#[derive(Clone, Debug)]
+pub(super) struct Scan {
+    /// In ticks; an entry that is idle for longer has expired.
+    timeout: u32,
+    /// The bucket that is next.
+    next: usize,
+    /// Up to when buckets are accounted for.
+    scanned_at: Tick,
+}
+
+/// The most buckets that one call looks through.
+const MOST_AT_ONCE: u64 = 64;
+
+impl Scan {
+    pub(super) fn new(timeout_ns: u64) -> Scan {
+        Scan {
+            timeout: Tick::length(timeout_ns),
+            next: 0,
+            scanned_at: Tick(0),
+        }
+    }
+
+    /// Whether an entry of that time has expired.
+    #[inline]
+    pub(super) fn is_over(&self, time: Tick, now: Tick) -> bool {
+        now.since(time) > self.timeout
+    }
+
+    /// Empties expired entries of the buckets that are due. Returns how many.
+    #[inline]
+    pub(super) fn step<const WAYS: usize>(
+        &mut self,
+        buckets: &mut [Bucket<WAYS>],
+        now: Tick,
+    ) -> usize {
+        let elapsed = u64::from(now.since(self.scanned_at));
+        let due = elapsed * buckets.len() as u64 / u64::from(self.timeout.max(1));
+        if due == 0 {
+            return 0;
+        }
+        self.scanned_at = now;
+        let mut expired = 0;
+        for _ in 0..due.min(MOST_AT_ONCE).min(buckets.len() as u64) {
+            let bucket = &mut buckets[self.next];
+            for way in 0..WAYS {
+                if bucket.tags[way] != 0 && self.is_over(bucket.times[way], now) {
+                    bucket.clear(way);
+                    expired += 1;
+                }
+            }
+            self.next = match self.next + 1 {
+                end if end == buckets.len() => 0,
+                next => next,
+            };
+        }
+        expired
+    }
+}
