@@ -66,6 +66,8 @@ pub(crate) struct Paths<P> {
     numbers: HashMap<Arc<Path>, PathId>,
     /// The paths of each entry, those that are closed left out.
     by_entry: HashMap<RuleId, Vec<PathId>>,
+    /// Paths that were closed and that the owner has not seen yet.
+    closed: Vec<PathId>,
 }
 
 impl<P> Default for Paths<P> {
@@ -75,27 +77,30 @@ impl<P> Default for Paths<P> {
             free: Vec::new(),
             numbers: HashMap::new(),
             by_entry: HashMap::new(),
+            closed: Vec::new(),
         }
     }
 }
 
 impl<P> Paths<P> {
-    /// The number of a path, for one more flow. A new one gets a program, and one whose
-    /// program is of an earlier era: its entries may do something else by now.
+    /// The number of a path, for one more flow, and whether it has a new program: a new
+    /// path has, and one whose program is of an earlier era, since its entries may do
+    /// something else by now.
     pub(crate) fn refer(
         &mut self,
         path: Path,
         era: u32,
         program: impl FnOnce(&Path) -> P,
-    ) -> PathId {
+    ) -> (PathId, bool) {
         if let Some(&id) = self.numbers.get(&path) {
             let held = self.held_mut(id);
             held.flows += 1;
-            if held.era != era {
+            let is_old = held.era != era;
+            if is_old {
                 held.program = Some(program(&path));
                 held.era = era;
             }
-            return id;
+            return (id, is_old);
         }
         let path = Arc::new(path);
         let held = Held {
@@ -118,7 +123,13 @@ impl<P> Paths<P> {
             self.by_entry.entry(entry).or_default().push(id);
         }
         self.numbers.insert(path, id);
-        id
+        (id, true)
+    }
+
+    /// Paths that were closed since this was asked. To be asked before their numbers are
+    /// given to others: at least after each path that is added.
+    pub(crate) fn take_closed(&mut self) -> impl Iterator<Item = PathId> {
+        self.closed.drain(..)
     }
 
     /// One flow less refers to a path.
@@ -139,6 +150,7 @@ impl<P> Paths<P> {
             return;
         }
         let path = Arc::clone(&held.path);
+        self.closed.push(id);
         self.numbers.remove(&path);
         for entry in entries(&path) {
             if let Some(paths) = self.by_entry.get_mut(&entry) {
@@ -210,25 +222,26 @@ mod tests {
     #[test]
     fn a_number_is_kept_while_flows_refer_to_its_path() {
         let mut paths = Paths::default();
-        let one = paths.refer(path(&[1, 2]), 0, |_| "one");
-        assert_eq!(paths.refer(path(&[1, 2]), 0, |_| "again"), one);
-        let two = paths.refer(path(&[1, 3]), 0, |_| "two");
+        let (one, _) = paths.refer(path(&[1, 2]), 0, |_| "one");
+        assert_eq!(paths.refer(path(&[1, 2]), 0, |_| "again"), (one, false));
+        let (two, _) = paths.refer(path(&[1, 3]), 0, |_| "two");
         assert_eq!(paths.of_entry(RuleId::new(1).unwrap()), [one, two]);
         paths.close(one);
         assert_eq!(paths.of_entry(RuleId::new(1).unwrap()), [two]);
+        assert_eq!(paths.take_closed().collect::<Vec<_>>(), [one]);
         assert_eq!(
             (paths.program(one), paths.program(two)),
             (None, Some(&"two"))
         );
         // The same path anew, while flows still refer to the closed one.
-        let anew = paths.refer(path(&[1, 2]), 0, |_| "anew");
+        let (anew, _) = paths.refer(path(&[1, 2]), 0, |_| "anew");
         assert_ne!(anew, one);
         paths.release(one);
         paths.release(one);
-        let three = paths.refer(path(&[4]), 0, |_| "three");
+        let (three, _) = paths.refer(path(&[4]), 0, |_| "three");
         assert_eq!(three, one, "its number is free");
         assert_eq!(paths.program(anew), Some(&"anew"));
-        assert_eq!(paths.refer(path(&[4]), 1, |_| "later"), three);
+        assert_eq!(paths.refer(path(&[4]), 1, |_| "later"), (three, true));
         assert_eq!(paths.program(three), Some(&"later"), "another era");
         paths.release(three);
         assert_eq!(paths.len(), 3);

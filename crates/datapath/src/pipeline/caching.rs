@@ -26,14 +26,14 @@ use super::governor::Governor;
 use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::process::{Buffers, Sink, run_tables};
-use super::program::Program;
+use super::program::{Operations, Program};
 use super::side::Side;
 use super::tally::{Tally, nanoseconds};
 use crate::cache::bits::{Words, asked};
 use crate::cache::change::EntryChange;
 use crate::cache::microflow::{Decision, Kind, MicroflowCache, Usage};
 use crate::cache::path::{Path, PathId, Step};
-use crate::cache::store::{Bounds, Found, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts};
+use crate::cache::store::{Bounds, Found, Kept, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts};
 use crate::field::Field;
 use crate::flow::TableId;
 use crate::key::{KEY_WORDS, PacketKey};
@@ -186,6 +186,7 @@ pub(super) struct Caches {
     /// Changes of entries that were followed.
     followed: u64,
     learner: Learner,
+    operations: Operations,
     seen: Box<[u16]>,
     secrets: [u64; 2],
     chance: u32,
@@ -199,7 +200,6 @@ pub(super) struct Caches {
     left: Vec<usize>,
     hits: Vec<(usize, PathId)>,
     stale: Vec<(usize, Decision)>,
-    touched: Vec<PathId>,
 }
 
 impl Caches {
@@ -224,6 +224,7 @@ impl Caches {
             store: Store::new(bounds, seed),
             followed: 0,
             learner: Learner::default(),
+            operations: Operations::default(),
             seen: vec![0; SEEN].into(),
             secrets: [
                 seed ^ 0xa076_1d64_78bd_642f,
@@ -243,7 +244,6 @@ impl Caches {
             left: Vec::new(),
             hits: Vec::new(),
             stale: Vec::new(),
-            touched: Vec::new(),
         }
     }
 
@@ -280,7 +280,7 @@ impl Caches {
     }
 
     /// Follows the changes of entries that a side has and the last one had not.
-    fn follow(&mut self, side: &Side) {
+    fn follow(&mut self, side: &Side, tally: &Tally) {
         let made = side.recent.made();
         if made == self.followed {
             return;
@@ -310,6 +310,10 @@ impl Caches {
                 }
                 EntryChange::Modified(id) => self.modified(side, *id),
             }
+            // Before their numbers are those of other paths.
+            for path in self.store.paths.take_closed() {
+                tally.close_path(path);
+            }
         }
     }
 
@@ -326,7 +330,7 @@ impl Caches {
                 }),
             };
             let goes_on = path.steps.iter().enumerate().all(goes_on);
-            let made = goes_on.then(|| Program::new(side, path));
+            let made = goes_on.then(|| Program::new(side, path, &mut self.operations));
             match (made, self.store.paths.program_mut(number)) {
                 (Some(made), Some(program)) => *program = made,
                 _ => self.store.paths.close(number),
@@ -377,7 +381,7 @@ impl Caches {
             run_tables(side, packets, (tally, now), buffers, None, sink, observer);
             return;
         }
-        self.follow(side);
+        self.follow(side, tally);
         self.here.clear();
         let places = packets.iter().enumerate();
         let places = places.filter(|(_, packet)| receives(packet));
@@ -406,10 +410,9 @@ impl Caches {
         }
         let probes = self.store.counts.probes - probes;
         let steps = self.run_paths(side, packets, (tally, now), buffers, sink, observer);
-        self.settle(tally, nanoseconds);
         observer.node(Node::Paths, self.hits.len());
         self.run_rest(side, packets, (tally, now), buffers, sink, observer);
-        let learned = self.keep(side, nanoseconds);
+        let learned = self.keep(side, tally, nanoseconds);
         self.judge(&Work {
             asked: (ask_microflows, ask_megaflows),
             microflows: (self.here.len(), known),
@@ -492,9 +495,8 @@ impl Caches {
         let mut copies = std::mem::take(&mut buffers.copies);
         let mut steps = 0;
         for &(place, path) in &self.hits {
-            let program = self.store.paths.program_mut(path);
+            let program = self.store.paths.program(path);
             let program = program.expect("the path was not closed when it was found");
-            let was_counted = program.is_counted();
             steps += program.len();
             let mut run = Run {
                 side,
@@ -507,10 +509,8 @@ impl Caches {
                 place: NO_TABLE,
                 queue: None,
             };
-            let next = program.run(&mut run, &mut packets[place], &mut buffers.sets[place]);
-            if was_counted && !program.is_counted() {
-                self.touched.push(path);
-            }
+            let (packet, set) = (&mut packets[place], &mut buffers.sets[place]);
+            let next = program.run(path, &mut run, packet, set);
             buffers.queues[place] = run.queue;
             if let Some(next) = next {
                 buffers.wait(next, place);
@@ -556,7 +556,7 @@ impl Caches {
     }
 
     /// Keeps the paths of packets that were watched. Returns how many.
-    fn keep(&mut self, side: &Side, now: u64) -> usize {
+    fn keep(&mut self, side: &Side, tally: &Tally, now: u64) -> usize {
         let mut kept = 0;
         for watched in self.learner.watched.drain(..) {
             if let Some(decision) = watched.stale {
@@ -566,28 +566,28 @@ impl Caches {
                 continue;
             }
             let mask = widened(&watched.mask, &watched.key);
-            let program = |path: &Path| Program::new(side, path);
-            let kept_as = self
+            let operations = &mut self.operations;
+            let program = |path: &Path| Program::new(side, path, operations);
+            let added = self
                 .store
                 .insert(&watched.key, &mask, watched.path, program);
-            if let Some(decision) = kept_as {
-                kept += 1;
-                if let Some(cache) = &mut self.microflows {
-                    cache.offer(watched.flow, decision, now);
-                }
+            for path in self.store.paths.take_closed() {
+                tally.close_path(path);
+            }
+            let Some(added) = added else { continue };
+            let Kept { decision, path, .. } = added;
+            if added.is_new
+                && let Some(program) = self.store.paths.program(path)
+            {
+                tally.open_path(path, program.steps());
+            }
+            kept += 1;
+            if let Some(cache) = &mut self.microflows {
+                cache.offer(watched.flow, decision, now);
             }
         }
         self.status.learned += kept as u64;
         kept
-    }
-
-    /// Counts packets for the entries on their paths.
-    fn settle(&mut self, tally: &Tally, now: u64) {
-        for path in self.touched.drain(..) {
-            if let Some(program) = self.store.paths.program_mut(path) {
-                program.settle(tally, now);
-            }
-        }
     }
 
     /// Holds what caches cost against what they save.
@@ -620,8 +620,12 @@ impl Caches {
     }
 
     /// The megaflow that covers a packet, if there is one.
-    pub(super) fn megaflow(&mut self, side: &Side, packet: &Packet) -> Option<Megaflow> {
-        self.follow(side);
+    pub(super) fn megaflow(
+        &mut self,
+        (side, tally): (&Side, &Tally),
+        packet: &Packet,
+    ) -> Option<Megaflow> {
+        self.follow(side, tally);
         let mut decision = None;
         let words = packet.key().words();
         self.store.find(

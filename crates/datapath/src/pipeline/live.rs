@@ -522,7 +522,7 @@ impl Worker {
     /// The megaflow that covers a packet, if its caches have one.
     pub fn megaflow(&mut self, packet: &Packet) -> Option<Megaflow> {
         let side = self.reader.pin();
-        self.caches.as_mut()?.megaflow(&side, packet)
+        self.caches.as_mut()?.megaflow((&side, &self.tally), packet)
     }
 
     /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as

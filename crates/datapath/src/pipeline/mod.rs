@@ -37,7 +37,7 @@
 //! | `program` | what is done with packets on a path |
 //! | `governor` | whether a cache pays for itself |
 //! | `limiter` | meters at work |
-//! | `tally` | counters |
+//! | `tally`, `path_counts` | counters |
 //! | `expiry` | entries whose time is over |
 //! | `ports` | what is known of ports |
 //! | `features` | what a table can do |
@@ -54,6 +54,7 @@ mod limiter;
 mod live;
 mod message;
 mod observer;
+mod path_counts;
 mod ports;
 mod process;
 mod program;

@@ -75,6 +75,15 @@ pub(crate) enum Found {
     Nothing,
 }
 
+/// A megaflow that was added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) decision: Decision,
+    pub(crate) path: PathId,
+    /// The path has a new program.
+    pub(crate) is_new: bool,
+}
+
 /// What a store has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreCounts {
@@ -248,14 +257,14 @@ impl<P> Store<P> {
 
     /// Adds a megaflow: packets that agree with a key on the bits of a mask take a path.
     /// One that is there already, under a mask that looks at these bits, takes it from
-    /// now on.
+    /// now on. Nothing where there are too many paths.
     pub(crate) fn insert(
         &mut self,
         key: &Words,
         mask: &Words,
         path: Path,
         program: impl FnOnce(&Path) -> P,
-    ) -> Option<Decision> {
+    ) -> Option<Kept> {
         if self.paths.len() >= MAX_PATHS / 2 {
             return None;
         }
@@ -266,7 +275,14 @@ impl<P> Store<P> {
             .flat_map(|step| &step.set)
             .copied()
             .collect();
-        let path = self.paths.refer(path, self.era, program);
+        let (path, is_new) = self.paths.refer(path, self.era, program);
+        let kept = |table, row| {
+            Some(Kept {
+                decision: decision(table, row),
+                path,
+                is_new,
+            })
+        };
         let state = State {
             path,
             tick: self.tick,
@@ -277,7 +293,7 @@ impl<P> Store<P> {
             let old = self.tables[table].state(row).path;
             self.tables[table].set_state(row, state);
             self.paths.release(old);
-            return Some(decision(table, row));
+            return kept(table, row);
         }
         if self.used >= self.bounds.megaflows {
             self.give_one_up();
@@ -292,7 +308,7 @@ impl<P> Store<P> {
             None => self.used += 1,
         }
         self.counts.added += 1;
-        Some(decision(table, row))
+        kept(table, row)
     }
 
     /// The table whose mask looks at the bits of a mask, and at few others.
