@@ -146,18 +146,39 @@ impl fmt::Display for Megaflow {
     }
 }
 
+/// The hash of a packet's flow: a sum of products, which do not wait for each other.
+#[inline]
+fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
+    let (mut sum, mut salt) = (secrets[1], secrets[0]);
+    let (pairs, _) = key[..FLOW_WORDS].as_chunks::<2>();
+    for &[one, other] in pairs {
+        // Both change with the place, so that words of 0 do not make the product 0.
+        let product = u128::from(one ^ salt) * u128::from(other ^ salt.rotate_left(32));
+        #[allow(clippy::cast_possible_truncation)] // both halves are used
+        let (low, high) = (product as u64, (product >> 64) as u64);
+        sum = sum.wrapping_add(low ^ high);
+        salt = salt.rotate_left(7).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+    (sum ^ sum >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
+}
+
 /// What work costs, in nanoseconds on a processor of 2024, to weigh what caches cost
 /// against what they save: measured with `replay --nodes`.
 mod cost {
     /// A flow's hash, and its lookup in a cache of single flows.
-    pub(super) const MICROFLOW: f64 = 9.0;
+    pub(super) const MICROFLOW: f64 = 16.0;
     /// A table of megaflows that a packet is looked up in.
-    pub(super) const PROBE: f64 = 8.0;
+    pub(super) const PROBE: f64 = 20.0;
     /// A flow table that a packet need not pass.
     pub(super) const TABLE: f64 = 16.0;
     /// A packet that is watched, and its path kept.
     pub(super) const LEARN: f64 = 1500.0;
+    /// The same for each table on its way.
+    pub(super) const LEARN_TABLE: f64 = 300.0;
 }
+
+/// The path of a packet that no cache knows.
+const UNKNOWN: PathId = PathId(u32::MAX);
 
 /// Words of a key that flows differ in: all except the registers.
 const FLOW_WORDS: usize = 14;
@@ -168,8 +189,12 @@ const SEEN: usize = 1 << 15;
 /// Of so many packets of flows that were not seen a moment ago one is watched.
 const SAMPLED: u32 = 64;
 
-/// Packets of a vector that are watched, at most.
-const WATCHED: usize = 16;
+/// Of the time that tables would take, the share that may be spent on watching packets.
+const WATCHING: f64 = 0.06;
+
+/// The most time that may be left over for watching, in nanoseconds: for what comes after
+/// a start or a change.
+const WATCHING_MOST: f64 = 4e6;
 
 /// Megaflows to go through for changes, at most, before they are held against the
 /// tables instead, one by one as packets come for them.
@@ -191,6 +216,10 @@ pub(super) struct Caches {
     secrets: [u64; 2],
     chance: u32,
     vectors: u32,
+    /// Time that may be spent on watching packets, in nanoseconds.
+    budget: f64,
+    /// Tables that packets pass, on average.
+    tables: f64,
     governors: (Governor, Governor),
     status: CacheStatus,
     /// Packets of the vector: flows, what is said of them, places, paths.
@@ -198,7 +227,7 @@ pub(super) struct Caches {
     found: Vec<Decision>,
     here: Vec<usize>,
     left: Vec<usize>,
-    hits: Vec<(usize, PathId)>,
+    paths: Vec<PathId>,
     stale: Vec<(usize, Decision)>,
 }
 
@@ -232,6 +261,8 @@ impl Caches {
             ],
             chance: 0,
             vectors: 0,
+            budget: WATCHING_MOST,
+            tables: 1.0,
             governors: (
                 Governor::new(settings.always),
                 Governor::new(settings.always),
@@ -242,7 +273,7 @@ impl Caches {
             found: Vec::new(),
             here: Vec::new(),
             left: Vec::new(),
-            hits: Vec::new(),
+            paths: Vec::new(),
             stale: Vec::new(),
         }
     }
@@ -338,24 +369,6 @@ impl Caches {
         }
     }
 
-    /// The hash of a packet's flow.
-    fn flow(&self, key: &Words) -> u64 {
-        let pairs = key[..FLOW_WORDS].chunks_exact(2);
-        let mut hash = self.secrets[0];
-        let mut secret = self.secrets[1];
-        for pair in pairs {
-            let product = u128::from(pair[0] ^ secret) * u128::from(pair[1] ^ self.secrets[0]);
-            #[allow(clippy::cast_possible_truncation)] // both halves are used
-            let (low, high) = (product as u64, (product >> 64) as u64);
-            // What a product of 0 would lose is added.
-            hash = hash
-                .rotate_left(23)
-                .wrapping_add((low ^ high) ^ pair[0].wrapping_add(pair[1]));
-            secret = secret.rotate_left(9).wrapping_add(0x9e37_79b9_7f4a_7c15);
-        }
-        (hash ^ hash >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ hash >> 29
-    }
-
     /// Processes a vector, as [`process`](super::process::process) does.
     pub(super) fn process(
         &mut self,
@@ -388,38 +401,48 @@ impl Caches {
         self.here.extend(places.map(|(place, _)| place));
         self.flows.clear();
         self.flows.resize(packets.len(), 0);
-        for &place in &self.here {
-            self.flows[place] = self.flow(packets[place].key().words());
-        }
-        self.hits.clear();
+        self.paths.clear();
+        self.paths.resize(packets.len(), UNKNOWN);
         self.stale.clear();
         self.left.clear();
         match ask_microflows {
             true => {
+                for &place in &self.here {
+                    self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
+                }
                 self.ask_microflows(packets, nanoseconds);
                 observer.node(Node::Microflows, self.here.len());
             }
             false => self.left.extend_from_slice(&self.here),
         }
-        let known = self.hits.len();
         let asked = self.left.len();
+        let known = self.here.len() - asked - self.stale.len();
         let probes = self.store.counts.probes;
-        if ask_megaflows {
-            self.ask_megaflows(packets, ask_microflows, nanoseconds);
+        let mut found = 0;
+        if ask_megaflows && asked > 0 {
+            found = self.ask_megaflows(packets, ask_microflows, nanoseconds);
             observer.node(Node::Megaflows, asked);
         }
         let probes = self.store.counts.probes - probes;
         let steps = self.run_paths(side, packets, (tally, now), buffers, sink, observer);
-        observer.node(Node::Paths, self.hits.len());
-        self.run_rest(side, packets, (tally, now), buffers, sink, observer);
-        let learned = self.keep(side, tally, nanoseconds);
+        observer.node(Node::Paths, known + found);
+        if known + found < self.here.len() {
+            if !ask_microflows {
+                let unknown = self.left.iter();
+                let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
+                for &place in unknown {
+                    self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
+                }
+            }
+            self.run_rest(side, packets, (tally, now), buffers, sink, observer);
+        }
+        self.keep(side, tally, nanoseconds);
         self.judge(&Work {
             asked: (ask_microflows, ask_megaflows),
             microflows: (self.here.len(), known),
-            megaflows: (asked, self.hits.len() - known),
+            megaflows: (asked, found),
             probes,
             steps,
-            learned,
         });
         self.vectors += 1;
         if self.vectors.is_multiple_of(TICK) {
@@ -444,7 +467,10 @@ impl Caches {
                 continue;
             }
             match self.store.check(decision, packets[place].key().words()) {
-                Found::Path(path) => self.hits.push((place, path)),
+                Found::Path(path) => {
+                    self.paths[place] = path;
+                    self.status.microflow_hits += 1;
+                }
                 Found::Stale => self.stale.push((place, decision)),
                 Found::Nothing => {
                     cache.forget(self.flows[place], decision);
@@ -453,20 +479,20 @@ impl Caches {
                 }
             }
         }
-        self.status.microflow_hits += self.hits.len() as u64;
     }
 
-    /// Looks the packets that are left up among megaflows.
-    fn ask_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) {
-        let before = self.hits.len();
+    /// Looks the packets that are left up among megaflows. Returns how many are covered.
+    fn ask_megaflows(&mut self, packets: &[Packet], offer: bool, now: u64) -> usize {
+        let mut covered = 0;
         self.status.megaflow_lookups += self.left.len() as u64;
-        let (hits, stale) = (&mut self.hits, &mut self.stale);
+        let (paths, stale) = (&mut self.paths, &mut self.stale);
         let (flows, microflows) = (&self.flows, &mut self.microflows);
         let key = |place: usize| packets[place].key().words();
         self.store
             .find(key, &mut self.left, |place, decision, found| match found {
                 Found::Path(path) => {
-                    hits.push((place, path));
+                    paths[place] = path;
+                    covered += 1;
                     if let Some(cache) = microflows.as_mut().filter(|_| offer) {
                         cache.offer(flows[place], decision, now);
                     }
@@ -474,11 +500,8 @@ impl Caches {
                 Found::Stale => stale.push((place, decision)),
                 Found::Nothing => {}
             });
-        self.status.megaflow_hits += (self.hits.len() - before) as u64;
-        // Packets go out in the order in which they came, as far as they are known.
-        if before > 0 || !self.hits.is_sorted_by_key(|&(place, _)| place) {
-            self.hits.sort_unstable_by_key(|&(place, _)| place);
-        }
+        self.status.megaflow_hits += covered as u64;
+        covered
     }
 
     /// Carries out what is to be done with packets whose paths are known. Returns the
@@ -494,7 +517,11 @@ impl Caches {
     ) -> usize {
         let mut copies = std::mem::take(&mut buffers.copies);
         let mut steps = 0;
-        for &(place, path) in &self.hits {
+        for &place in &self.here {
+            let path = self.paths[place];
+            if path == UNKNOWN {
+                continue;
+            }
             let program = self.store.paths.program(path);
             let program = program.expect("the path was not closed when it was found");
             steps += program.len();
@@ -531,15 +558,21 @@ impl Caches {
         observer: &mut impl Observer,
     ) {
         self.learner.begin(packets.len());
-        for &(place, decision) in &self.stale {
+        let (stale, left) = (
+            std::mem::take(&mut self.stale),
+            std::mem::take(&mut self.left),
+        );
+        for &(place, decision) in &stale {
             let flow = self.flows[place];
-            self.learner
-                .watch(place, flow, Some(decision), packets[place].key());
+            if self.may_watch() {
+                self.learner
+                    .watch(place, flow, Some(decision), packets[place].key());
+            }
             buffers.wait(TableId(0), place);
         }
-        self.status.stale += self.stale.len() as u64;
-        self.status.by_tables += (self.stale.len() + self.left.len()) as u64;
-        for &place in &self.left {
+        self.status.stale += stale.len() as u64;
+        self.status.by_tables += (stale.len() + left.len()) as u64;
+        for &place in &left {
             buffers.wait(TableId(0), place);
             let flow = self.flows[place];
             #[allow(clippy::cast_possible_truncation)] // parts of a hash
@@ -547,17 +580,26 @@ impl Caches {
             let was_seen = std::mem::replace(&mut self.seen[at], tag) == tag;
             self.chance = self.chance.wrapping_add(1);
             let wanted = was_seen || self.chance.is_multiple_of(SAMPLED) || self.settings.always;
-            if wanted && self.learner.watched.len() < WATCHED {
+            if wanted && self.may_watch() {
                 self.learner.watch(place, flow, None, packets[place].key());
             }
         }
+        (self.stale, self.left) = (stale, left);
         let learner = self.learner.is_watching().then_some(&mut self.learner);
         run_tables(side, packets, counted, buffers, learner, sink, observer);
     }
 
-    /// Keeps the paths of packets that were watched. Returns how many.
-    fn keep(&mut self, side: &Side, tally: &Tally, now: u64) -> usize {
-        let mut kept = 0;
+    /// Whether there is time to watch one more packet.
+    fn may_watch(&mut self) -> bool {
+        if self.learner.is_full() || self.budget < 0.0 && !self.settings.always {
+            return false;
+        }
+        self.budget -= cost::LEARN + self.tables * cost::LEARN_TABLE;
+        true
+    }
+
+    /// Keeps the paths of packets that were watched.
+    fn keep(&mut self, side: &Side, tally: &Tally, now: u64) {
         for watched in self.learner.watched.drain(..) {
             if let Some(decision) = watched.stale {
                 self.store.drop_stale(decision, &watched.key);
@@ -581,13 +623,11 @@ impl Caches {
             {
                 tally.open_path(path, program.steps());
             }
-            kept += 1;
+            self.status.learned += 1;
             if let Some(cache) = &mut self.microflows {
                 cache.offer(watched.flow, decision, now);
             }
         }
-        self.status.learned += kept as u64;
-        kept
     }
 
     /// Holds what caches cost against what they save.
@@ -596,25 +636,30 @@ impl Caches {
         let count = |number: usize| number as f64;
         let (lookups, known) = work.microflows;
         let (asked, found) = work.megaflows;
-        let tables = count(work.steps) * cost::TABLE / count((known + found).max(1));
+        if known + found > 0 {
+            let tables = count(work.steps) / count(known + found);
+            self.tables += (tables - self.tables) / 64.0;
+        }
+        let tables = self.tables * cost::TABLE;
+        let spare = count(lookups) * tables * WATCHING;
+        self.budget = (self.budget + spare).min(WATCHING_MOST);
         #[allow(clippy::cast_precision_loss)] // less than 2^53
         let probes = work.probes as f64;
         let probe = probes * cost::PROBE;
-        let learned = count(work.learned) * cost::LEARN;
         if work.asked.1 {
-            self.governors.1.end(probe + learned, count(found) * tables);
+            self.governors.1.end(probe, count(found) * tables);
         }
         if work.asked.0 {
             // What a packet costs that is not known to the cache of single flows.
-            let (next, learned) = match work.asked.1 {
+            let next = match work.asked.1 {
                 true if asked > 0 => {
                     let missed = count(asked - found) / count(asked) * tables;
-                    (probe / count(asked) + missed, 0.0)
+                    probe / count(asked) + missed
                 }
-                true => (cost::PROBE, 0.0),
-                false => (tables, learned),
+                true => cost::PROBE,
+                false => tables,
             };
-            let cost = count(lookups) * cost::MICROFLOW + learned;
+            let cost = count(lookups) * cost::MICROFLOW;
             self.governors.0.end(cost, count(known) * next);
         }
     }
@@ -656,7 +701,6 @@ struct Work {
     probes: u64,
     /// Tables that packets did not have to pass.
     steps: usize,
-    learned: usize,
 }
 
 /// A mask with more bits, of which there are fewer: of addresses and ports the first

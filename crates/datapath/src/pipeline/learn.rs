@@ -43,7 +43,7 @@ pub(super) struct Learner {
 }
 
 /// Packets of a vector that can be watched.
-pub(super) const MOST: usize = 32;
+const MOST: usize = 32;
 
 impl Learner {
     pub(super) fn begin(&mut self, packets: usize) {
@@ -60,7 +60,7 @@ impl Learner {
         stale: Option<Decision>,
         key: &PacketKey,
     ) {
-        if self.watched.len() == MOST {
+        if self.is_full() {
             return;
         }
         self.watched.push(Watched {
@@ -73,6 +73,11 @@ impl Learner {
             set: ([0; KEY_WORDS], [0; KEY_WORDS]),
         });
         self.places[place] = u8::try_from(self.watched.len()).expect("few packets");
+    }
+
+    /// Whether as many are watched as can be.
+    pub(super) fn is_full(&self) -> bool {
+        self.watched.len() == MOST
     }
 
     pub(super) fn is_watching(&self) -> bool {

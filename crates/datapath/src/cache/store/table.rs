@@ -73,6 +73,17 @@ fn fold(one: u64, other: u64) -> u64 {
     halves.0 ^ halves.1
 }
 
+/// A sum of products, which do not wait for each other.
+#[inline]
+fn hash(words: impl Iterator<Item = u64>, secret: Secret) -> u64 {
+    let (mut sum, mut salt) = (secret.0[1], secret.0[0]);
+    for word in words {
+        sum = sum.wrapping_add(fold(word ^ salt, secret.0[1]));
+        salt = salt.rotate_left(7).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+    sum ^ sum >> 32
+}
+
 /// Megaflows of one mask.
 pub(super) struct MaskTable {
     mask: Words,
@@ -135,16 +146,12 @@ impl MaskTable {
     /// The hash of a key under the mask.
     #[inline]
     pub(super) fn hash(&self, key: &Words, secret: Secret) -> u64 {
-        let mut hash = secret.0[0];
-        for &(word, mask) in &self.words {
-            hash = fold(hash ^ key[word] & mask, secret.0[1]);
-        }
-        hash
+        let words = self.words.iter().map(|&(word, mask)| key[word] & mask);
+        hash(words, secret)
     }
 
     fn hash_row(&self, row: Row, secret: Secret) -> u64 {
-        let words = self.row(row)[1..].iter();
-        words.fold(secret.0[0], |hash, word| fold(hash ^ word, secret.0[1]))
+        hash(self.row(row)[1..].iter().copied(), secret)
     }
 
     #[inline]
