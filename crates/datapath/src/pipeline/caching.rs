@@ -190,7 +190,7 @@ const SEEN: usize = 1 << 15;
 const SAMPLED: u32 = 64;
 
 /// Of the time that tables would take, the share that may be spent on watching packets.
-const WATCHING: f64 = 0.1;
+const WATCHING: f64 = 0.5;
 
 /// The most time that may be left over for watching, in nanoseconds: for what comes after
 /// a start or a change.
