@@ -67,9 +67,10 @@ mod plan;
 /// random ports, fewer for more, and 12 and 15 for its providers' lists; twice that.
 pub const MOST_MASKS: usize = 32;
 
-/// Exchanges of masks that are tried unless asked for otherwise. At 1,000 and 10,000
-/// random ports twice as many spare 1 % more flows.
-pub const EXCHANGES: usize = 24;
+/// Exchanges of masks that are tried unless asked for otherwise: at 5,000 random ports,
+/// where the margin is smallest, as many as it takes to have fewer flows than common match
+/// with room to spare (`classyard reproduce fch14`, November 2026).
+pub const EXCHANGES: usize = 48;
 
 /// Flows of a bounded number of masks.
 #[derive(Clone, Debug)]

@@ -60,6 +60,9 @@ use crate::flow_match::{FieldValue, FlowMatch};
 use crate::header_space::{Space, Term};
 use crate::key::{KEY_WORDS, PacketKey};
 
+#[cfg(test)]
+mod tests;
+
 /// How a path ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
