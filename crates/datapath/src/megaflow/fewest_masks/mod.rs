@@ -23,7 +23,8 @@
 //! 1. masks:     one after the other the one whose free cells hold the most points that no
 //!               earlier mask holds, less λ for each cell; λ falls from points a rule to 1
 //! 2. cells:     of all free cells of these masks the one with the most points that are
-//!               left, until all are held (greedy set cover); what is left is exact
+//!               left, until all are held (greedy set cover); then cells that the others
+//!               make needless are dropped; what no cell holds is exact
 //! 3. exchange:  a mask that spares the fewest flows gives its place to one that would
 //!               spare the most, at prices of 1/n for each point of a cell of n; if cells
 //!               become fewer, it stays

@@ -328,13 +328,9 @@ impl Planner {
             });
             counts.push(cells);
         }
-        let mut cover = Cover {
-            choices: vec![NONE; size],
-            cells: 0,
-            exact: self.free.len(),
-            spared: vec![0; masks.len()],
-            prices: vec![1.0; size],
-        };
+        let mut chosen: Vec<(usize, u32)> = Vec::new();
+        // By point: how many of the chosen cells hold it, at most one of each mask.
+        let mut held = vec![0u8; size];
         while let Some((count, number, cell)) = heap.pop() {
             let left = counts[number][at(cell)];
             if left < count {
@@ -344,23 +340,68 @@ impl Planner {
                 }
                 continue;
             }
-            cover.cells += 1;
-            cover.spared[number] += count - 1;
-            let choice = u8::try_from(number).expect("fewer than 255 masks");
-            #[allow(clippy::cast_precision_loss)] // at most 2^16
-            let price = 1.0 / count as f32;
+            chosen.push((number, cell));
             for_each_part(self.all() & !masks[number], |part| {
                 let point = cell | part;
-                if cover.choices[at(point)] == NONE {
-                    cover.choices[at(point)] = choice;
-                    cover.prices[at(point)] = price;
-                    cover.exact -= 1;
+                if held[at(point)] == 0 {
                     for (counts, mask) in counts.iter_mut().zip(masks) {
                         let left = &mut counts[at(point & mask)];
                         *left = left.saturating_sub(1);
                     }
                 }
+                held[at(point)] += 1;
             });
+        }
+        self.without_spare(masks, &mut chosen, &mut held);
+        self.priced(masks, &chosen)
+    }
+
+    /// Drops cells all of whose points other chosen cells hold, those with the fewest
+    /// points first: the last ones are chosen for a point of their own, the earlier ones
+    /// may be needless since.
+    fn without_spare(&self, masks: &[u32], chosen: &mut Vec<(usize, u32)>, held: &mut [u8]) {
+        let mut spare = vec![false; chosen.len()];
+        for (place, &(number, cell)) in chosen.iter().enumerate().rev() {
+            let open = self.all() & !masks[number];
+            let mut least = u8::MAX;
+            for_each_part(open, |part| least = least.min(held[at(cell | part)]));
+            if least > 1 {
+                spare[place] = true;
+                for_each_part(open, |part| held[at(cell | part)] -= 1);
+            }
+        }
+        let mut spare = spare.into_iter();
+        chosen.retain(|_| spare.next() == Some(false));
+    }
+
+    /// Gives every point to the first chosen cell that holds it.
+    fn priced(&self, masks: &[u32], chosen: &[(usize, u32)]) -> Cover {
+        let size = self.sums.len();
+        let mut cover = Cover {
+            choices: vec![NONE; size],
+            cells: chosen.len(),
+            exact: self.free.len(),
+            spared: vec![0; masks.len()],
+            prices: vec![1.0; size],
+        };
+        let mut points = Vec::new();
+        for &(number, cell) in chosen {
+            points.clear();
+            for_each_part(self.all() & !masks[number], |part| {
+                let point = at(cell | part);
+                if cover.choices[point] == NONE {
+                    points.push(point);
+                }
+            });
+            let choice = u8::try_from(number).expect("fewer than 255 masks");
+            #[allow(clippy::cast_precision_loss)] // at most 2^16
+            let price = 1.0 / points.len().max(1) as f32;
+            for &point in &points {
+                cover.choices[point] = choice;
+                cover.prices[point] = price;
+            }
+            cover.exact -= points.len();
+            cover.spared[number] += u32::try_from(points.len()).unwrap_or(0).saturating_sub(1);
         }
         cover
     }
