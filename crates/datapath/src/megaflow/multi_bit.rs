@@ -28,7 +28,7 @@
 //!   their rules have in common, and differ from the packet in the end; kept as bits that
 //!   differ from the packet all the time, every group has one to un-wildcard.
 //! - **The order of rules** is that of their priorities. The paper's order is open ("an
-//!   arbitrary rule"). It matters: of ports in random order 11 % more flows come out at
+//!   arbitrary rule"). It matters: of ports in random order 13 % more flows come out at
 //!   1,000 rules than of ports in ascending order (`classyard reproduce fch14`).
 //!
 //! # References

@@ -98,7 +98,7 @@ fn check_all(bits: u64, rules: Vec<Term<2>>) -> Result<(), TestCaseError> {
         // Bits that are wanted already: any of them may be.
         for (number, packet) in universe.iter().enumerate() {
             let above = winners[number].unwrap_or(rules.len());
-            let before = place(bits, number as u64 * 0x9e37 >> 3);
+            let before = place(bits, (number as u64 * 0x9e37) >> 3);
             let mut wanted = before;
             heuristic.tell_apart(packet, above, &mut wanted).unwrap();
             prop_assert_eq!(and(&wanted, &before), before);
@@ -211,7 +211,8 @@ fn scan(table: &Table<1>, heuristic: &mut impl Heuristic<1>) -> (usize, usize) {
     let mut order: Vec<u64> = (0..1 << 16).collect();
     let mut next = numbers(9);
     for place in (1..order.len()).rev() {
-        order.swap(place, next() as usize % (place + 1));
+        let other = next() % (place as u64 + 1);
+        order.swap(place, usize::try_from(other).unwrap());
     }
     for port in order {
         if cache.get(&[port]).is_none() {

@@ -298,9 +298,10 @@ impl<'a> Product<'a> {
     ) -> Result<(), TooManyEntries> {
         for (number, action) in actions.iter().enumerate() {
             match *action {
-                Action::SetField(FieldValue { field, .. })
-                    if matches!(field, Field::Icmpv6Type | Field::Icmpv6Code) =>
-                {
+                Action::SetField(FieldValue {
+                    field: Field::Icmpv6Type | Field::Icmpv6Code,
+                    ..
+                }) => {
                     return self.end(&space, End::Continue(next));
                 }
                 Action::SetField(FieldValue { field, value, .. }) => {

@@ -83,16 +83,16 @@ fn keys(seed: u64, count: usize) -> Vec<PacketKey> {
         key.set(Field::InPort, u128::from(1 + next() % 3));
         key.set(Field::Metadata, u128::from(next() % 4));
         key.set(Field::Reg0, u128::from(next() % 4));
-        if next() % 4 > 0 {
+        if !next().is_multiple_of(4) {
             key.set(Field::EthType, 0x800);
             key.set(Field::IpProto, 6);
             key.set(Field::Ipv4Src, u128::from(next() % 4));
             key.set_presence(Presence::PROTOCOL);
-            if next() % 3 > 0 {
+            if !next().is_multiple_of(3) {
                 key.set(Field::TcpDst, u128::from(next() % 4));
                 key.set_presence(Presence::TRANSPORT);
             }
-        } else if next() % 2 == 0 {
+        } else if next().is_multiple_of(2) {
             key.set(Field::VlanVid, u128::from(0x1000 + next() % 3));
         }
         key
@@ -162,14 +162,14 @@ fn random_pipelines_are_as_packet_by_packet() {
             for _ in 0..1 + next() % 4 {
                 let mut line = format!("table={table},priority={}", next() % 4);
                 // Each exact match of a protocol is 24 bits that all else is divided by.
-                let is_tcp = next() % 4 == 0 && protocols < 2;
+                let is_tcp = next().is_multiple_of(4) && protocols < 2;
                 if is_tcp {
                     protocols += 1;
                     line += ",tcp";
-                    if next() % 2 == 0 {
+                    if next().is_multiple_of(2) {
                         line += &format!(",tcp_dst={}/3", next() % 4);
                     }
-                    if next() % 2 == 0 {
+                    if next().is_multiple_of(2) {
                         line += &format!(",ipv4_src=0.0.0.{}/0.0.0.3", next() % 4);
                     }
                 }
@@ -181,19 +181,19 @@ fn random_pipelines_are_as_packet_by_packet() {
                             line += &format!(",in_port={}", 1 + next() % 3);
                         }
                         ("metadata" | "reg0", 0) => {
-                            line += &format!(",{field}={}/{mask}", next() % 4 & mask);
+                            line += &format!(",{field}={}/{mask}", (next() % 4) & mask);
                         }
                         _ => {}
                     }
                 }
                 line += " actions=";
-                if next() % 2 == 0 {
+                if next().is_multiple_of(2) {
                     line += &format!("set_field:{}->reg0,", next() % 4);
                 }
-                if is_tcp && next() % 2 == 0 {
+                if is_tcp && next().is_multiple_of(2) {
                     line += &format!("set_field:{}->tcp_dst,", next() % 4);
                 }
-                if next() % 2 == 0 {
+                if next().is_multiple_of(2) {
                     line += &format!("write_metadata:{}/3,", next() % 4);
                 }
                 match table + 1 + next() % 2 {

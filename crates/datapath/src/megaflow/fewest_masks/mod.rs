@@ -41,7 +41,7 @@
 //!
 //! # Cost
 //! With a plan a packet costs a look at up to 16 bits and a byte. Without, O(most × n W).
-//! The plan of 10,000 random ports takes 3 s, that of 50 ports 0.5 s, on one core; it is
+//! The plan of 10,000 random ports takes 3 s, that of ten 1 s, on one core; it is
 //! made when rules change, on a thread that has the time.
 //!
 //! # Where we differ from the paper, and why

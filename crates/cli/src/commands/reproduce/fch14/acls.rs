@@ -17,9 +17,11 @@ use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::{coordinate, mean};
 use crate::failure::Failure;
 
-/// The paper's Table 4: ACLs, then flows and masks of common match and of the decision
-/// tree, and the share of the optimum, of which there is none for many ACLs.
-const PAPER: [(usize, [Scan; 2], Option<[f64; 2]>); 5] = [
+/// A row of the paper's Table 4: ACLs, then flows and masks of common match and of the
+/// decision tree, and the share of the optimum, of which there is none for many ACLs.
+type Row = (usize, [Scan; 2], Option<[f64; 2]>);
+
+const PAPER: [Row; 5] = [
     (10, [of(93, 76), of(126, 14)], Some([0.940, 0.159])),
     (100, [of(552, 435), of(913, 13)], Some([0.796, 0.134])),
     (
@@ -216,7 +218,7 @@ impl Size {
         lists.map(|scans| scans[OURS].masks).max().unwrap_or(0)
     }
 
-    fn paper(&self) -> Option<&'static (usize, [Scan; 2], Option<[f64; 2]>)> {
+    fn paper(&self) -> Option<&'static Row> {
         PAPER.iter().find(|paper| paper.0 == self.size)
     }
 
