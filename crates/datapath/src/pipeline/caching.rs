@@ -175,6 +175,10 @@ mod cost {
     pub(super) const LEARN: f64 = 1000.0;
     /// The same for each table on its way.
     pub(super) const LEARN_TABLE: f64 = 150.0;
+    /// A change that is followed, and a path that is closed by it.
+    pub(super) const CHANGE: f64 = 500.0;
+    /// A megaflow that is gone through for an entry that is new.
+    pub(super) const SCAN: f64 = 0.2;
 }
 
 /// The path of a packet that no cache knows.
@@ -190,7 +194,7 @@ const SEEN: usize = 1 << 15;
 const SAMPLED: u32 = 64;
 
 /// Of the time that tables would take, the share that may be spent on watching packets.
-const WATCHING: f64 = 0.5;
+const WATCHING: f64 = 0.15;
 
 /// The most time that may be left over for watching, in nanoseconds: for what comes after
 /// a start or a change.
@@ -220,6 +224,8 @@ pub(super) struct Caches {
     budget: f64,
     /// Tables that packets pass, on average.
     tables: f64,
+    /// Time that was spent on following changes since caches were judged, in nanoseconds.
+    upkeep: f64,
     governors: (Governor, Governor),
     status: CacheStatus,
     /// Packets of the vector: flows, what is said of them, places, paths.
@@ -263,6 +269,7 @@ impl Caches {
             vectors: 0,
             budget: WATCHING_MOST,
             tables: 1.0,
+            upkeep: 0.0,
             governors: (
                 Governor::new(settings.always),
                 Governor::new(settings.always),
@@ -327,13 +334,19 @@ impl Caches {
             self.store.begin_era();
             return;
         };
+        #[allow(clippy::cast_precision_loss)] // an estimate
+        let scan = self.store.len() as f64 * cost::SCAN;
         for change in changes {
+            self.upkeep += cost::CHANGE;
             match change {
                 EntryChange::Added {
                     table,
                     winner,
                     flow,
-                } => self.store.entry_added(*table, *winner, &asked(flow)),
+                } => {
+                    self.upkeep += scan;
+                    self.store.entry_added(*table, *winner, &asked(flow));
+                }
                 EntryChange::Removed(id) => {
                     for path in self.store.paths.of_entry(*id) {
                         self.store.paths.close(path);
@@ -344,6 +357,7 @@ impl Caches {
             // Before their numbers are those of other paths.
             for path in self.store.paths.take_closed() {
                 tally.close_path(path);
+                self.upkeep += cost::CHANGE;
             }
         }
     }
@@ -641,13 +655,14 @@ impl Caches {
             self.tables += (tables - self.tables) / 64.0;
         }
         let tables = self.tables * cost::TABLE;
+        let upkeep = std::mem::take(&mut self.upkeep);
         let spare = count(lookups) * tables * WATCHING;
         self.budget = (self.budget + spare).min(WATCHING_MOST);
         #[allow(clippy::cast_precision_loss)] // less than 2^53
         let probes = work.probes as f64;
         let probe = probes * cost::PROBE;
         if work.asked.1 {
-            self.governors.1.end(probe, count(found) * tables);
+            self.governors.1.end(probe + upkeep, count(found) * tables);
         }
         if work.asked.0 {
             // What a packet costs that is not known to the cache of single flows.
@@ -659,7 +674,7 @@ impl Caches {
                 true => cost::PROBE,
                 false => tables,
             };
-            let cost = count(lookups) * cost::MICROFLOW;
+            let cost = count(lookups) * cost::MICROFLOW + upkeep;
             self.governors.0.end(cost, count(known) * next);
         }
     }

@@ -10,10 +10,10 @@
 //! is new or closed; a path that is closed is added to the entries' own cells. Readers
 //! hold the lock while they add, so nothing is counted twice or missed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use classyard::RuleId;
+use foldhash::{HashMap, HashSet};
 
 use super::tally::{Cells, Count, TableCount};
 use crate::flow::TableId;
@@ -34,8 +34,9 @@ enum Entry {
 
 #[derive(Default)]
 struct Register {
-    paths: BTreeMap<u32, Steps>,
-    by_entry: HashMap<RuleId, BTreeSet<u32>>,
+    /// By their numbers.
+    paths: Vec<Option<Steps>>,
+    by_entry: HashMap<RuleId, HashSet<u32>>,
 }
 
 /// Counts of a worker's paths.
@@ -74,7 +75,11 @@ impl PathCounts {
             let entry = entry.map_or(Entry::Miss, Entry::Known);
             (table, entry)
         });
-        register.paths.insert(path, steps.collect());
+        let (at, steps) = (path as usize, steps.collect());
+        if register.paths.len() <= at {
+            register.paths.resize_with(at + 1, || None);
+        }
+        register.paths[at] = Some(steps);
     }
 
     /// A path counts no more: what it has counted is added by `add`, while no reader
@@ -89,8 +94,7 @@ impl PathCounts {
     /// The same of all paths.
     pub(super) fn close_all(&self, mut add: impl FnMut(&Closed)) {
         let mut register = self.lock();
-        let paths: Vec<u32> = register.paths.keys().copied().collect();
-        for path in paths {
+        for path in (0..).take(register.paths.len()) {
             if let Some(closed) = self.take(&mut register, path) {
                 add(&closed);
             }
@@ -98,7 +102,7 @@ impl PathCounts {
     }
 
     fn take(&self, register: &mut Register, path: u32) -> Option<Closed> {
-        let steps = register.paths.remove(&path)?;
+        let steps = register.paths.get_mut(path as usize)?.take()?;
         for (_, entry) in &steps {
             if let Entry::Known(entry) = entry {
                 register.leave(*entry, path);
@@ -124,7 +128,8 @@ impl PathCounts {
     pub(super) fn table(&self, table: TableId, own: impl FnOnce() -> TableCount) -> TableCount {
         let register = self.lock();
         let mut sum = own();
-        for (&path, steps) in &register.paths {
+        for (path, steps) in (0..).zip(&register.paths) {
+            let Some(steps) = steps else { continue };
             if let Some((_, entry)) = steps.iter().find(|step| step.0 == table) {
                 let packets = self.cells.read(path).0.packets;
                 sum.lookups += packets;
@@ -141,7 +146,8 @@ impl PathCounts {
     pub(super) fn forget(&self, id: RuleId) {
         let mut register = self.lock();
         for path in register.by_entry.remove(&id).unwrap_or_default() {
-            let steps = register.paths.get_mut(&path).into_iter().flatten();
+            let steps = register.paths.get_mut(path as usize);
+            let steps = steps.into_iter().flatten().flatten();
             for (_, entry) in steps.filter(|step| step.1 == Entry::Known(id)) {
                 *entry = Entry::Gone;
             }
