@@ -440,7 +440,8 @@ impl Caches {
         let probes = self.store.counts.probes - probes;
         let steps = self.run_paths(side, packets, (tally, now), buffers, sink, observer);
         observer.node(Node::Paths, known + found);
-        if known + found < self.here.len() {
+        // Paths may have ended early, as well.
+        if known + found < self.here.len() || buffers.is_waited() {
             if !ask_microflows {
                 let unknown = self.left.iter();
                 let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));

@@ -111,6 +111,11 @@ impl Buffers {
         self.waiting[at].push(number);
     }
 
+    /// Whether packets wait for some table.
+    pub(super) fn is_waited(&self) -> bool {
+        self.tables.iter().any(|&tables| tables != 0)
+    }
+
     /// The next table that packets wait for; they are `here` then.
     fn next(&mut self) -> Option<TableId> {
         let word = self.tables.iter().position(|&tables| tables != 0)?;
