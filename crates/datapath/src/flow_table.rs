@@ -39,8 +39,9 @@ use classyard::{
     Priority, Reoptimise, RuleId, RuleSet, Scratch, Snapshot, Transaction, UpdateError, Winner,
 };
 
+use crate::field::Field;
 use crate::flow_match::{Family, FlowMatch};
-use crate::key::PacketKey;
+use crate::key::{KEY_WORDS, PacketKey};
 use crate::projection::{FieldSet, Projection, TooWide};
 
 /// How a flow table is kept.
@@ -355,6 +356,27 @@ impl FlowTable {
         }
         buffers.places = all;
     }
+
+    /// Finds the entry that wins a packet, and adds to a mask over the packet's key the
+    /// bits that this depended on: every packet that has the same there has the same
+    /// winner.
+    pub fn classify_masked(
+        &self,
+        key: &PacketKey,
+        mask: &mut [u64; KEY_WORDS],
+        buffers: &mut TableBuffers,
+    ) -> Winner {
+        let always = self.always.values().next();
+        let mut winner = always.copied().unwrap_or(Winner::MISS);
+        if self.families.iter().all(|rules| rules.parts.is_empty()) {
+            return winner;
+        }
+        PacketKey::place(Field::EthType).set_bits(mask, u128::MAX);
+        for part in &self.families[Family::of(key) as usize].parts {
+            winner = part.improve_masked(key, winner, mask, buffers);
+        }
+        winner
+    }
 }
 
 /// Whether an entry is a rule of a family's engines.
@@ -541,5 +563,25 @@ impl Part {
         }
         let keys = KeySlice::new(words, width);
         self.engine.classify_batch(keys, winners, scratch);
+    }
+
+    /// Improves a winner by this part's rules, and adds the bits of the key that this
+    /// depended on to a mask.
+    fn improve_masked(
+        &self,
+        key: &PacketKey,
+        winner: Winner,
+        mask: &mut [u64; KEY_WORDS],
+        buffers: &mut TableBuffers,
+    ) -> Winner {
+        let width = self.projection.schema().key_words();
+        let TableBuffers { words, scratch, .. } = buffers;
+        words.clear();
+        words.resize(2 * width, 0);
+        let (own, wanted) = words.split_at_mut(width);
+        self.projection.project(key, own);
+        let winner = self.engine.classify_masked(own, winner, wanted, scratch);
+        self.projection.add_mask(wanted, mask);
+        winner
     }
 }

@@ -256,6 +256,13 @@ impl Projection {
         }
     }
 
+    /// Adds to a mask over packets' keys the bits of a mask over the projection's.
+    pub fn add_mask(&self, words: &[u64], mask: &mut [u64; KEY_WORDS]) {
+        for step in &self.moves {
+            mask[step.from] |= words[step.to].rotate_right(step.rotate) & step.mask;
+        }
+    }
+
     /// Appends the keys of packets.
     pub fn project_all<'k>(&self, keys: impl Iterator<Item = &'k PacketKey>, to: &mut KeyVec) {
         let mut words = [0; classyard::schema::MAX_KEY_WORDS];

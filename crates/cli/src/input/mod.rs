@@ -13,6 +13,7 @@ use classyard_workload::limits::FileLimit;
 use crate::registry;
 
 pub(crate) mod build_limits;
+pub(crate) mod caches;
 pub(crate) mod family;
 pub(crate) mod files;
 pub(crate) mod header_text;

@@ -117,7 +117,8 @@ impl std::fmt::Display for Group {
         write!(f, "group_id={},type={kind}", self.id)?;
         for bucket in &self.buckets {
             let mut parts = Vec::new();
-            if self.kind == GroupType::Select {
+            // A group that must not have weights may be written all the same.
+            if bucket.weight != 0 || self.kind == GroupType::Select {
                 parts.push(format!("weight:{}", bucket.weight));
             }
             if let Some(PortNo(port)) = bucket.watch_port {

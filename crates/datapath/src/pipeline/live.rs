@@ -10,6 +10,7 @@ use classyard::table::{Reader, Table, Writer};
 use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
 use super::actions::{NO_TABLE, Run};
+use super::caching::{CacheSettings, CacheStatus, Caches, Megaflow};
 use super::expiry::{Expiry, Verdict, judge};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
@@ -74,6 +75,7 @@ pub struct Worker {
     reader: Reader<Side>,
     tally: Arc<Tally>,
     buffers: Buffers,
+    caches: Option<Box<Caches>>,
 }
 
 /// Computes how engines are to be arranged whose entries have changed much, beside
@@ -133,9 +135,22 @@ impl Pipeline {
         }
     }
 
-    /// A worker, for one thread.
+    /// A worker without caches, for one thread.
     #[must_use]
     pub fn worker(&mut self) -> Worker {
+        self.new_worker(None)
+    }
+
+    /// A worker with flow caches, for one thread.
+    ///
+    /// # Panics
+    /// Where there are fewer masks or megaflows than settings may have, or more.
+    #[must_use]
+    pub fn cached_worker(&mut self, settings: CacheSettings) -> Worker {
+        self.new_worker(Some(Box::new(Caches::new(settings))))
+    }
+
+    fn new_worker(&mut self, caches: Option<Box<Caches>>) -> Worker {
         self.forget_workers();
         let tally = Arc::new(Tally::new());
         self.tallies.push(Arc::clone(&tally));
@@ -143,6 +158,7 @@ impl Pipeline {
             reader: self.table.reader(),
             tally,
             buffers: Buffers::default(),
+            caches,
         }
     }
 
@@ -490,12 +506,25 @@ impl Worker {
         observer: &mut impl Observer,
     ) {
         let side = self.reader.pin();
-        let count = (&*self.tally, now);
-        process::process(&side, packets, count, &mut self.buffers, sink, observer);
+        let (count, buffers) = ((&*self.tally, now), &mut self.buffers);
+        match &mut self.caches {
+            None => process::process(&side, packets, count, buffers, sink, observer),
+            Some(caches) => caches.process(&side, packets, count, buffers, sink, observer),
+        }
     }
-}
 
-impl Worker {
+    /// How its caches are doing, if it has some.
+    #[must_use]
+    pub fn caches(&self) -> Option<CacheStatus> {
+        self.caches.as_ref().map(|caches| caches.status())
+    }
+
+    /// The megaflow that covers a packet, if its caches have one.
+    pub fn megaflow(&mut self, packet: &Packet) -> Option<Megaflow> {
+        let side = self.reader.pin();
+        self.caches.as_mut()?.megaflow((&side, &self.tally), packet)
+    }
+
     /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as
     /// if it had come in by the port that its key says. Output to [`PortNo::TABLE`]
     /// has the tables process it as it is then.

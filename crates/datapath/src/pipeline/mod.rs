@@ -32,8 +32,12 @@
 //! | `side` | what packets are processed by |
 //! | `live` | the pipeline that changes, and its workers |
 //! | `process`, `actions` | vectors of packets, and what is done with each of them |
+//! | `caching` | flow caches before the tables |
+//! | `learn` | from packets in the tables to paths |
+//! | `program` | what is done with packets on a path |
+//! | `governor` | whether a cache pays for itself |
 //! | `limiter` | meters at work |
-//! | `tally` | counters |
+//! | `tally`, `path_counts` | counters |
 //! | `expiry` | entries whose time is over |
 //! | `ports` | what is known of ports |
 //! | `features` | what a table can do |
@@ -41,20 +45,26 @@
 //! | `observer` | who watches packets on their way |
 
 mod actions;
+mod caching;
 mod expiry;
 mod features;
+mod governor;
+mod learn;
 mod limiter;
 mod live;
 mod message;
 mod observer;
+mod path_counts;
 mod ports;
 mod process;
+mod program;
 mod side;
 mod stores;
 mod tally;
 mod trace;
 
 pub use actions::flow_hash;
+pub use caching::{CacheSettings, CacheStatus, Megaflow};
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};

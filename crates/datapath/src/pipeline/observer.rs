@@ -13,6 +13,12 @@ use crate::packet::Packet;
 pub enum Node {
     /// Frames become keys; the caller's to report.
     Parse,
+    /// The cache of single flows; in a worker with caches.
+    Microflows,
+    /// The cache of megaflows; for packets that the one of single flows did not know.
+    Megaflows,
+    /// What is done with packets whose path is known.
+    Paths,
     /// The lookup of the packets that are in a table.
     Tables,
     /// What the entries say: actions, groups, meters, output.
@@ -21,13 +27,23 @@ pub enum Node {
 
 impl Node {
     /// All of them, in the order of a packet's way.
-    pub const ALL: [Node; 3] = [Node::Parse, Node::Tables, Node::Actions];
+    pub const ALL: [Node; 6] = [
+        Node::Parse,
+        Node::Microflows,
+        Node::Megaflows,
+        Node::Paths,
+        Node::Tables,
+        Node::Actions,
+    ];
 
     /// What it is called.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Node::Parse => "parse",
+            Node::Microflows => "microflows",
+            Node::Megaflows => "megaflows",
+            Node::Paths => "paths",
             Node::Tables => "tables",
             Node::Actions => "actions",
         }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use classyard::Winner;
 
 use super::actions::{Place, Run, in_port};
+use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::side::Side;
 use super::tally::{Tally, nanoseconds};
@@ -77,8 +78,8 @@ const WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 /// allocates nothing.
 #[derive(Default)]
 pub(super) struct Buffers {
-    sets: Vec<ActionSet>,
-    queues: Vec<Option<u32>>,
+    pub(super) sets: Vec<ActionSet>,
+    pub(super) queues: Vec<Option<u32>>,
     /// For each table, packets that wait for it, by their places in the vector.
     waiting: Vec<Vec<usize>>,
     /// Tables that packets wait for, a bit each.
@@ -87,11 +88,11 @@ pub(super) struct Buffers {
     winners: Vec<Winner>,
     table: TableBuffers,
     /// Packets for buckets that change them.
-    copies: Vec<Packet>,
+    pub(super) copies: Vec<Packet>,
 }
 
 impl Buffers {
-    fn begin(&mut self, packets: usize) {
+    pub(super) fn begin(&mut self, packets: usize) {
         if self.sets.len() < packets {
             self.sets.resize_with(packets, ActionSet::default);
         }
@@ -104,7 +105,7 @@ impl Buffers {
             .resize_with(usize::from(TableId::LAST.0) + 1, Vec::new);
     }
 
-    fn wait(&mut self, table: TableId, number: usize) {
+    pub(super) fn wait(&mut self, table: TableId, number: usize) {
         let at = usize::from(table.0);
         self.tables[at / 64] |= 1 << (at % 64);
         self.waiting[at].push(number);
@@ -130,15 +131,38 @@ pub(super) fn process(
     sink: &mut impl Sink,
     observer: &mut impl Observer,
 ) {
-    let nanoseconds = nanoseconds(now);
     buffers.begin(packets.len());
     for (number, packet) in packets.iter().enumerate() {
         if side.ports.receives(in_port(packet.key())) {
             buffers.wait(TableId(0), number);
         }
     }
+    run_tables(side, packets, (tally, now), buffers, None, sink, observer);
+}
+
+/// Has all packets that wait for tables pass them.
+pub(super) fn run_tables(
+    side: &Side,
+    packets: &mut [Packet],
+    (tally, now): (&Tally, Duration),
+    buffers: &mut Buffers,
+    mut learner: Option<&mut Learner>,
+    sink: &mut impl Sink,
+    observer: &mut impl Observer,
+) {
+    let nanoseconds = nanoseconds(now);
     while let Some(table) = buffers.next() {
+        // Packets come to a table in the order of the vector, by whatever way.
+        if !buffers.here.is_sorted() {
+            buffers.here.sort_unstable();
+        }
         look_up(side, table, packets, tally, buffers);
+        if let Some(learner) = &mut learner {
+            for (&number, &winner) in buffers.here.iter().zip(&buffers.winners) {
+                let packet = (number, packets[number].key());
+                learner.looked_up(packet, table, winner, side);
+            }
+        }
         observer.node(Node::Tables, buffers.here.len());
         let here = std::mem::take(&mut buffers.here);
         let mut copies = std::mem::take(&mut buffers.copies);

@@ -9,13 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use classyard::table::{Accepted, Replica};
-use classyard::{LookupPlan, Priority, RuleId};
+use classyard::{LookupPlan, Priority, RuleId, Winner};
 
 use super::limiter::Limiter;
 use super::message::{Change, GroupSlots, MeterSlots, new_group, new_meter};
 use super::ports::Ports;
 use super::tally::Place;
 use crate::action::{Action, ActionSet, GroupId, PortNo};
+use crate::cache::change::{EntryChange, Recent};
 use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_match::Family;
 use crate::flow_table::{FlowTable, TableError, TableSettings};
@@ -58,6 +59,8 @@ pub(super) struct Side {
     groups: BTreeMap<GroupId, SideGroup>,
     meters: BTreeMap<MeterId, Arc<Limiter>>,
     pub(super) ports: Ports,
+    /// The latest changes of entries, for flow caches.
+    pub(super) recent: Recent,
 }
 
 impl Side {
@@ -69,7 +72,13 @@ impl Side {
             groups: BTreeMap::new(),
             meters: BTreeMap::new(),
             ports: Ports::default(),
+            recent: Recent::default(),
         }
+    }
+
+    /// An entry, if there is one of that number.
+    pub(super) fn find_flow(&self, id: RuleId) -> Option<&SideFlow> {
+        self.flows.get(id.index())?.as_ref()
     }
 
     /// Builds the engines of all tables anew.
@@ -91,8 +100,7 @@ impl Side {
 
     #[inline]
     pub(super) fn flow(&self, id: RuleId) -> &SideFlow {
-        let flow = self.flows.get(id.index()).and_then(Option::as_ref);
-        flow.expect("an entry of the tables")
+        self.find_flow(id).expect("an entry of the tables")
     }
 
     pub(super) fn group(&self, id: GroupId) -> Option<&SideGroup> {
@@ -182,10 +190,21 @@ impl Side {
                 if let Err(error) = table.add(new.id, priority, Arc::clone(&new.flow)) {
                     panic!("table {}, {}: {error}", new.table, new.flow);
                 }
+                self.recent.push(EntryChange::Added {
+                    table: new.table,
+                    winner: Winner::new(priority, new.id),
+                    flow: Arc::clone(&new.flow),
+                });
                 self.set(new);
             }
-            (Some(_), Some(new)) => self.set(new),
+            (Some(old), Some(new)) => {
+                if (old.cookie, &old.instructions) != (new.cookie, &new.instructions) {
+                    self.recent.push(EntryChange::Modified(new.id));
+                }
+                self.set(new);
+            }
             (Some(old), None) => {
+                self.recent.push(EntryChange::Removed(old.id));
                 let at = usize::from(old.table.0);
                 let table = self.tables[at].as_mut().expect("its table");
                 assert!(table.remove(old.id), "an entry of its table");

@@ -21,6 +21,8 @@ use std::time::Duration;
 
 use classyard::RuleId;
 
+use super::path_counts::{Closed, PathCounts};
+use crate::cache::path::PathId;
 use crate::flow::TableId;
 
 /// Packets and bytes. A packet has the bytes of its frame at the moment.
@@ -113,7 +115,7 @@ impl PlaceBook {
 /// Packets, bytes, and the time of the last packet.
 #[derive(Default)]
 #[repr(align(32))]
-struct Cell {
+pub(super) struct Cell {
     packets: AtomicU64,
     bytes: AtomicU64,
     /// In nanoseconds.
@@ -123,11 +125,27 @@ struct Cell {
 impl Cell {
     /// Adds a packet. Nobody else writes.
     #[inline]
-    fn count(&self, bytes: usize, now: u64) {
-        self.packets.store(self.packets.load(Relaxed) + 1, Relaxed);
-        let sum = self.bytes.load(Relaxed) + bytes as u64;
-        self.bytes.store(sum, Relaxed);
-        self.last.store(now, Relaxed);
+    pub(super) fn count(&self, bytes: usize, now: u64) {
+        let count = Count {
+            packets: 1,
+            bytes: bytes as u64,
+        };
+        self.count_all(count, now);
+    }
+
+    /// Adds packets, the last of which came at a time.
+    #[inline]
+    fn count_all(&self, count: Count, last: u64) {
+        let packets = self.packets.load(Relaxed) + count.packets;
+        self.packets.store(packets, Relaxed);
+        let bytes = self.bytes.load(Relaxed) + count.bytes;
+        self.bytes.store(bytes, Relaxed);
+        self.last.store(last, Relaxed);
+    }
+
+    /// Adds packets that came before, in part perhaps after what is counted here.
+    fn add(&self, count: Count, last: u64) {
+        self.count_all(count, last.max(self.last.load(Relaxed)));
     }
 
     fn read(&self) -> (Count, u64) {
@@ -150,7 +168,7 @@ const FIRST: usize = 6;
 
 /// Cells by their numbers.
 #[derive(Default)]
-struct Cells {
+pub(super) struct Cells {
     pieces: [OnceLock<Box<[Cell]>>; 33 - FIRST],
 }
 
@@ -165,7 +183,7 @@ impl Cells {
     }
 
     #[inline]
-    fn get(&self, number: u32) -> &Cell {
+    pub(super) fn get(&self, number: u32) -> &Cell {
         let (piece, at) = Cells::at(number);
         let cells = self.pieces[piece].get_or_init(|| {
             let cells = (0..1_usize << (piece + FIRST)).map(|_| Cell::default());
@@ -180,11 +198,11 @@ impl Cells {
         self.pieces[piece].get().map(|cells| &cells[at])
     }
 
-    fn read(&self, number: u32) -> (Count, u64) {
+    pub(super) fn read(&self, number: u32) -> (Count, u64) {
         self.find(number).map(Cell::read).unwrap_or_default()
     }
 
-    fn clear(&self, number: u32) {
+    pub(super) fn clear(&self, number: u32) {
         if let Some(cell) = self.find(number) {
             cell.clear();
         }
@@ -196,6 +214,7 @@ pub(super) struct Tally {
     flows: Cells,
     others: Cells,
     tables: Vec<(AtomicU64, AtomicU64)>,
+    paths: PathCounts,
 }
 
 impl Tally {
@@ -204,6 +223,7 @@ impl Tally {
             flows: Cells::default(),
             others: Cells::default(),
             tables: (0..=TableId::LAST.0).map(|_| Default::default()).collect(),
+            paths: PathCounts::default(),
         }
     }
 
@@ -212,20 +232,50 @@ impl Tally {
         self.flows.get(id.get()).count(bytes, now);
     }
 
+    /// A packet on a path.
+    #[inline]
+    pub(super) fn count_path(&self, path: PathId, bytes: usize, now: u64) {
+        self.paths.count(path.0, bytes, now);
+    }
+
+    /// A path has entries that it counts for from now on.
+    pub(super) fn open_path(&self, path: PathId, steps: &[(TableId, Option<RuleId>)]) {
+        self.close_path(path);
+        self.paths.open(path.0, steps);
+    }
+
+    /// A path counts no more; its entries have what it has counted.
+    pub(super) fn close_path(&self, path: PathId) {
+        self.paths.close(path.0, |closed| self.add_closed(closed));
+    }
+
+    fn add_closed(&self, closed: &Closed) {
+        closed.add_to(
+            |id, count, last| self.flows.get(id.get()).add(count, last),
+            |table, lookups, matched| self.add_table(table, lookups, matched),
+        );
+    }
+
     #[inline]
     pub(super) fn count(&self, place: Place, bytes: usize, now: u64) {
         self.others.get(place.0).count(bytes, now);
     }
 
     pub(super) fn count_table(&self, table: TableId, lookups: usize, matched: usize) {
+        self.add_table(table, lookups as u64, matched as u64);
+    }
+
+    #[inline]
+    fn add_table(&self, table: TableId, lookups: u64, matched: u64) {
         let (all, hits) = &self.tables[usize::from(table.0)];
-        all.store(all.load(Relaxed) + lookups as u64, Relaxed);
-        hits.store(hits.load(Relaxed) + matched as u64, Relaxed);
+        all.store(all.load(Relaxed) + lookups, Relaxed);
+        hits.store(hits.load(Relaxed) + matched, Relaxed);
     }
 
     /// What an entry has matched, and when it did last.
     pub(super) fn flow(&self, id: RuleId) -> (Count, Duration) {
-        let (count, last) = self.flows.read(id.get());
+        let own = || self.flows.read(id.get());
+        let (count, last) = self.paths.flow(id, own);
         (count, Duration::from_nanos(last))
     }
 
@@ -235,14 +285,15 @@ impl Tally {
 
     pub(super) fn table(&self, table: TableId) -> TableCount {
         let (all, hits) = &self.tables[usize::from(table.0)];
-        TableCount {
+        self.paths.table(table, || TableCount {
             lookups: all.load(Relaxed),
             matched: hits.load(Relaxed),
-        }
+        })
     }
 
     /// Begins at 0 with an entry. No worker may count it meanwhile.
     pub(super) fn clear_flow(&self, id: RuleId) {
+        self.paths.forget(id);
         self.flows.clear(id.get());
     }
 
@@ -253,6 +304,7 @@ impl Tally {
 
     /// Adds all that another one has counted, which counts no more.
     pub(super) fn absorb(&self, other: &Tally) {
+        other.paths.close_all(|closed| other.add_closed(closed));
         let kinds = [(&self.flows, &other.flows), (&self.others, &other.others)];
         for (to, from) in kinds {
             for (piece, cells) in from.pieces.iter().enumerate() {
@@ -264,11 +316,7 @@ impl Tally {
                         continue;
                     };
                     if count.packets > 0 {
-                        let to = to.get(number);
-                        let (own, own_last) = to.read();
-                        to.packets.store(own.packets + count.packets, Relaxed);
-                        to.bytes.store(own.bytes + count.bytes, Relaxed);
-                        to.last.store(own_last.max(last), Relaxed);
+                        to.get(number).add(count, last);
                     }
                 }
             }

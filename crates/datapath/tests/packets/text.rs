@@ -90,6 +90,11 @@ fn flows_of_ovs_ofctl_are_understood() {
             "group_id=4,type=select,bucket=weight:3,actions=output:1,bucket=weight:1,actions=output:2",
         ),
         (
+            // Refused later, and written as it was read.
+            "group_id=2,type=ff,bucket=weight:2,actions=1",
+            "group_id=2,type=ff,bucket=weight:2,actions=output:1",
+        ),
+        (
             "group add group_id=1,type=ff,bucket=watch_port:1,actions=1,bucket=watch_group:4,actions=drop",
             "group_id=1,type=ff,bucket=watch_port:1,actions=output:1,bucket=watch_group:4,actions=",
         ),

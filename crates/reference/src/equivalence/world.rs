@@ -4,9 +4,10 @@ use std::fmt;
 use std::time::Duration;
 
 use classyard::{EngineSpec, NoProgress};
+use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::pipeline::{
-    Change, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink, Worker,
+    CacheSettings, Change, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink, Worker,
 };
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
 use classyard_workload::kit::random::Dice;
@@ -34,6 +35,23 @@ pub(crate) struct World {
     summary: Summary,
     /// Packets of a vector, filled again and again.
     buffer: Vec<Packet>,
+}
+
+/// A worker, with caches of any kind or without. They are small, so that they run full.
+fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
+    if dice.one_in(4) {
+        return pipeline.worker();
+    }
+    let kind = dice.below(KINDS.len() + 1).checked_sub(1);
+    pipeline.cached_worker(CacheSettings {
+        microflows: kind.map(|kind| (KINDS[kind], *dice.pick(&[1, 8, 64]))),
+        megaflows: kind.is_none() || dice.one_in(2),
+        max_megaflows: *dice.pick(&[1, 3, 20, 1000]),
+        max_masks: *dice.pick(&[2, 3, 5, 32]),
+        // A cache that does not pay would not be asked.
+        always: !dice.one_in(8),
+        seed: dice.below(1000) as u64,
+    })
 }
 
 /// What came out of the datapath, by the packets' places.
@@ -123,7 +141,7 @@ impl World {
         };
         let mut world = World {
             frames: (0..options.frames).map(|_| frames::frame(dice)).collect(),
-            workers: vec![pipeline.worker()],
+            workers: vec![worker(&mut pipeline, dice)],
             pipeline,
             reference: Reference::new(),
             shape,
@@ -193,14 +211,14 @@ impl World {
                     self.pipeline.install(plan);
                 }
             }
-            5 if self.workers.len() < 3 => self.workers.push(self.pipeline.worker()),
+            5 if self.workers.len() < 3 => self.workers.push(worker(&mut self.pipeline, dice)),
             6 if self.workers.len() > 1 => {
                 let at = dice.below(self.workers.len());
                 self.workers.remove(at);
             }
             7 => {
                 self.workers.clear();
-                self.workers.push(self.pipeline.worker());
+                self.workers.push(worker(&mut self.pipeline, dice));
             }
             _ => {}
         }

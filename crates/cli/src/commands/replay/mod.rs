@@ -8,10 +8,12 @@ use classyard_datapath::pipeline::{Pipeline, RemovedFlow, Worker};
 use classyard_datapath::{Field, Flaw, Packet, PacketKey, PortNo};
 
 use crate::failure::Failure;
+use crate::input::caches::CacheArgs;
 use crate::input::switch::{Frame, Frames, SwitchArgs, add_ports};
 use crate::output::OutputArgs;
 use crate::reporter::Reporter;
 
+mod caches;
 mod ports;
 mod rate;
 mod report;
@@ -56,6 +58,9 @@ pub(crate) struct Args {
     rate: RateArgs,
 
     #[command(flatten)]
+    caches: CacheArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -83,7 +88,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         malformed: vec![0; Flaw::ALL.len()],
         removed: Vec::new(),
     };
-    replayed.run(&mut pipeline, &frames, args.pace, reporter)?;
+    replayed.run(&mut pipeline, &frames, args, reporter)?;
     let capture = CaptureRow {
         source: capture.source().to_owned(),
         packets: frames.all.len(),
@@ -91,7 +96,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         malformed: report::malformed(&replayed.malformed),
     };
     let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture);
-    report.rate = rate::measure(&args.rate, &mut pipeline, &frames, reporter.progress());
+    let workers = (0..args.rate.workers).map(|_| args.caches.worker(&mut pipeline));
+    let workers = workers.collect();
+    report.rate = rate::measure(
+        &args.rate,
+        (&mut pipeline, workers),
+        &frames,
+        reporter.progress(),
+    );
     replayed.ports.finish()?;
     args.output.report(&report)
 }
@@ -111,13 +123,13 @@ impl Replayed {
         &mut self,
         pipeline: &mut Pipeline,
         frames: &Frames<'_>,
-        pace: Option<f64>,
+        args: &Args,
         reporter: Reporter,
     ) -> Result<(), Failure> {
-        let mut worker = pipeline.worker();
+        let mut worker = args.caches.worker(pipeline);
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         for (done, frame) in frames.all.iter().enumerate() {
-            if let Some(pace) = pace {
+            if let Some(pace) = args.pace {
                 let due = frame.time.div_f64(pace);
                 while let Some(left) = due.checked_sub(begin.elapsed()) {
                     // Nobody stops it.

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use classyard::Progress;
 use classyard_datapath::Packet;
 use classyard_datapath::flow::{Command, FlowEntry, FlowMod};
-use classyard_datapath::pipeline::{Message, Node, Observer, Pipeline, Worker};
+use classyard_datapath::pipeline::{CacheStatus, Message, Node, Observer, Pipeline, Worker};
 use serde::Serialize;
 
 use super::VECTOR;
+use super::caches::CacheReport;
 use super::ports::Nowhere;
 use crate::bench::thread_cpu_time;
 use crate::input::switch::Frames;
@@ -27,7 +28,7 @@ pub(super) struct RateArgs {
 
     /// Threads that process packets, each all of them
     #[arg(long, default_value = "1", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Rate")]
-    workers: u32,
+    pub(super) workers: u32,
 
     /// Changes of flows per second meanwhile: one is removed, or added again
     ///
@@ -60,6 +61,8 @@ pub(super) struct Rate {
     /// Changes that were made meanwhile, each second.
     changes_per_second: Option<f64>,
     nodes: Vec<NodeRow>,
+    /// What the caches of all workers did.
+    caches: Option<CacheReport>,
 }
 
 #[derive(Serialize)]
@@ -84,6 +87,11 @@ impl Rate {
             text += &format!(", beside {:.1} thousand changes/s", changes / 1e3);
         }
         text
+    }
+
+    /// What the flow caches did, if there are some.
+    pub(super) fn caches(&self) -> Option<&CacheReport> {
+        self.caches.as_ref()
     }
 
     /// The parts of the way, where they were timed.
@@ -176,14 +184,13 @@ fn run(worker: &mut Worker, frames: &Frames<'_>, stop: &AtomicBool, nodes: bool)
 /// measure.
 pub(super) fn measure(
     args: &RateArgs,
-    pipeline: &mut Pipeline,
+    (pipeline, mut workers): (&mut Pipeline, Vec<Worker>),
     frames: &Frames<'_>,
     mut progress: impl Progress,
 ) -> Option<Rate> {
     if frames.all.is_empty() || args.seconds.is_zero() {
         return None;
     }
-    let mut workers: Vec<Worker> = (0..args.workers).map(|_| pipeline.worker()).collect();
     let stop = AtomicBool::new(false);
     let (done, changes) = std::thread::scope(|scope| {
         let stop = &stop;
@@ -210,7 +217,12 @@ pub(super) fn measure(
             .collect();
         (done, changes)
     });
-    Some(summary(args.workers, &done, changes))
+    let caches: Vec<CacheStatus> = workers.iter().filter_map(Worker::caches).collect();
+    let caches = (!caches.is_empty()).then(|| CacheReport::new(&caches));
+    Some(Rate {
+        caches,
+        ..summary(args.workers, &done, changes)
+    })
 }
 
 fn tell(progress: &mut impl Progress, passed: Duration, all: Duration) {
@@ -242,6 +254,7 @@ fn summary(workers: u32, done: &[Done], changes: Option<f64>) -> Rate {
         packets_per_second: rates.sum(),
         changes_per_second: changes,
         nodes: nodes.filter(|node| node.packets > 0).collect(),
+        caches: None,
     }
 }
 

@@ -10,6 +10,7 @@ use classyard_datapath::{Flaw, PortNo};
 use serde::Serialize;
 
 use super::Replayed;
+use super::caches::CacheReport;
 use super::rate::Rate;
 use crate::input::switch::Lines;
 use crate::output::style::{counted, grouped};
@@ -440,6 +441,9 @@ impl Report for ReplayReport {
         }
         if let Some(rate) = &self.rate {
             fact(out, "Rate", rate.text())?;
+            for (name, text) in rate.caches().into_iter().flat_map(CacheReport::facts) {
+                fact(out, name, text)?;
+            }
             for node in rate.nodes() {
                 let text = format!(
                     "{:.1} ns a packet, {}",

@@ -1,0 +1,97 @@
+//! Which flow caches workers of a pipeline have.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use classyard_datapath::cache::microflow::{KINDS, Kind};
+use classyard_datapath::pipeline::{CacheSettings, Pipeline, Worker};
+
+use super::count;
+
+/// Flow caches before the tables.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CacheArgs {
+    /// The cache of single flows: adaptive, wef, cuckoo, emc, heavy-hitter, or none
+    #[arg(long, default_value = "adaptive", value_name = "KIND", value_parser = kind, help_heading = "Flow caches")]
+    cache: Choice,
+
+    /// Flows that it has room for
+    #[arg(long, default_value = "16k", value_name = "COUNT", value_parser = flows, help_heading = "Flow caches")]
+    cache_flows: usize,
+
+    /// The most megaflows; 0 for no cache of megaflows
+    ///
+    /// The cache of single flows leads to megaflows: without a cache of these it has
+    /// as many as it has room for flows.
+    #[arg(long, default_value = "128k", value_name = "COUNT", value_parser = megaflows, help_heading = "Flow caches")]
+    megaflows: usize,
+
+    /// The most masks that megaflows have
+    #[arg(long, default_value = "32", value_name = "COUNT", value_parser = clap::value_parser!(u8).range(2..=128), help_heading = "Flow caches")]
+    masks: u8,
+
+    /// Ask caches even where they do not pay for themselves
+    #[arg(long, help_heading = "Flow caches")]
+    always_cache: bool,
+}
+
+/// A kind of cache, or none.
+#[derive(Clone, Copy, Debug)]
+struct Choice(Option<Kind>);
+
+fn kind(text: &str) -> Result<Choice, String> {
+    if text == "none" {
+        return Ok(Choice(None));
+    }
+    let found = KINDS.iter().find(|kind| kind.name == text);
+    let names: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+    let found = found.ok_or_else(|| {
+        format!(
+            "there is no cache `{text}`; expected {}, or none",
+            names.join(", ")
+        )
+    });
+    found.map(|kind| Choice(Some(*kind)))
+}
+
+fn flows(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        flows @ 1..=4_194_304 => Ok(flows),
+        _ => Err(format!("`{text}`; expected 1 to 4194304 flows")),
+    }
+}
+
+fn megaflows(text: &str) -> Result<usize, String> {
+    match count(text)? {
+        megaflows @ 0..=8_388_608 => Ok(megaflows),
+        _ => Err(format!("`{text}`; expected at most 8388608 megaflows")),
+    }
+}
+
+impl CacheArgs {
+    /// The caches of one worker; `None` where it has none. Seeds differ from run to run.
+    fn settings(&self) -> Option<CacheSettings> {
+        let Choice(kind) = self.cache;
+        if kind.is_none() && self.megaflows == 0 {
+            return None;
+        }
+        Some(CacheSettings {
+            microflows: kind.map(|kind| (kind, self.cache_flows)),
+            megaflows: self.megaflows > 0,
+            max_megaflows: match self.megaflows {
+                0 => self.cache_flows,
+                megaflows => megaflows,
+            },
+            max_masks: usize::from(self.masks),
+            always: self.always_cache,
+            seed: RandomState::new().build_hasher().finish(),
+        })
+    }
+
+    /// A worker with these caches.
+    pub(crate) fn worker(&self, pipeline: &mut Pipeline) -> Worker {
+        match self.settings() {
+            Some(settings) => pipeline.cached_worker(settings),
+            None => pipeline.worker(),
+        }
+    }
+}

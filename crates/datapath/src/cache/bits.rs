@@ -1,0 +1,120 @@
+//! Bits of a packet's key: what matches ask of them, and what actions make of them.
+
+use crate::field::{Field, Prerequisite, VLAN_PRESENT};
+use crate::flow_match::FlowMatch;
+use crate::key::{KEY_WORDS, PacketKey};
+
+/// As many words as a key has: a key, or a mask over one.
+pub(crate) type Words = [u64; KEY_WORDS];
+
+/// Known bits of one word of a key: those of the mask have this value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Known {
+    pub(crate) word: u8,
+    pub(crate) mask: u64,
+    pub(crate) value: u64,
+}
+
+/// Sets all bits of a field in a mask.
+pub(crate) fn add_field(mask: &mut Words, field: Field) {
+    PacketKey::place(field).set_bits(mask, u128::MAX);
+}
+
+/// Sets the bits of a mask that say what a packet has.
+pub(crate) fn add_presence(mask: &mut Words) {
+    let place = PacketKey::presence_place();
+    mask[place.word] |= place.mask();
+}
+
+/// Sets the bits that decide whether packets have a field and it can be set in them.
+pub(crate) fn add_has(mask: &mut Words, field: Field) {
+    match field.info().prerequisite {
+        Prerequisite::None | Prerequisite::InPort => {}
+        Prerequisite::Vlan => {
+            PacketKey::place(Field::VlanVid).set_bits(mask, u128::from(VLAN_PRESENT));
+        }
+        Prerequisite::EthType(_) => add_field(mask, Field::EthType),
+        Prerequisite::IpProto(..) => {
+            add_field(mask, Field::EthType);
+            add_field(mask, Field::IpProto);
+        }
+        Prerequisite::Icmpv6Type(_) => {
+            add_has(mask, Field::Icmpv6Type);
+            add_field(mask, Field::Icmpv6Type);
+        }
+    }
+    match field {
+        // Only a tag has them.
+        Field::VlanVid | Field::VlanPcp => {
+            PacketKey::place(Field::VlanVid).set_bits(mask, u128::from(VLAN_PRESENT));
+        }
+        // A frame too short for them has no type.
+        Field::EthDst | Field::EthSrc => add_field(mask, Field::EthType),
+        _ => {}
+    }
+    add_presence(mask);
+}
+
+/// What a match asks of a key, by words.
+pub(crate) fn asked(flow: &FlowMatch) -> Vec<Known> {
+    let (mut values, mut masks) = ([0; KEY_WORDS], [0; KEY_WORDS]);
+    for asked in flow.values() {
+        let place = PacketKey::place(asked.field);
+        place.set_bits(&mut values, asked.value);
+        place.set_bits(&mut masks, asked.mask);
+    }
+    let presence = PacketKey::presence_place();
+    let bits = u64::from(flow.presence().bits()) << presence.shift;
+    values[presence.word] |= bits;
+    masks[presence.word] |= bits;
+    known(&values, &masks)
+}
+
+/// The words in which bits are known.
+pub(crate) fn known(values: &Words, masks: &Words) -> Vec<Known> {
+    let words = (0..).zip(values.iter().zip(masks));
+    let words = words.filter(|(_, (_, mask))| **mask != 0);
+    let words = words.map(|(word, (&value, &mask))| Known {
+        word,
+        mask,
+        value: value & mask,
+    });
+    words.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow_match::FieldValue;
+    use crate::key::Presence;
+
+    #[test]
+    fn what_is_asked_is_what_matches() {
+        let flow = FlowMatch::new([
+            FieldValue::exact(Field::EthType, 0x800),
+            FieldValue::exact(Field::IpProto, 6),
+            FieldValue::exact(Field::TcpDst, 80),
+            FieldValue {
+                field: Field::Ipv4Dst,
+                value: 0x0a00_0000,
+                mask: 0xff00_0000,
+            },
+        ])
+        .unwrap();
+        let mut key = PacketKey::default();
+        let fits = |key: &PacketKey| {
+            let asked = asked(&flow);
+            let mut asked = asked.iter();
+            asked.all(|it| key.words()[usize::from(it.word)] & it.mask == it.value)
+        };
+        key.set(Field::EthType, 0x800);
+        key.set(Field::IpProto, 6);
+        key.set(Field::TcpDst, 80);
+        key.set(Field::Ipv4Dst, 0x0a01_0203);
+        assert!(!fits(&key) && !flow.matches(&key), "the ports are missing");
+        key.set_presence(Presence::TRANSPORT);
+        assert!(fits(&key) && flow.matches(&key));
+        key.set(Field::Ipv4Dst, 0x0b01_0203);
+        assert!(!fits(&key) && !flow.matches(&key));
+    }
+}

@@ -1,0 +1,519 @@
+//! The megaflows of a worker: keys under masks, and the paths of the packets that they
+//! cover.
+//!
+//! # Idea
+//! A megaflow is right for every packet that it covers: all of them take its path. So
+//! it does not matter which of several that cover a packet is found, and the first one
+//! found ends the search. Those of one mask are in a table of their own
+//! ([`table`]), and tables are asked in the order in which they are likely to answer
+//! ([FTS25] §4.3.2).
+//!
+//! # Bounds
+//! There are at most so many masks and megaflows as the settings say, whatever packets
+//! come. A megaflow with one mask more gets a mask that is there already and looks at all
+//! bits of its own, and perhaps at more: it covers less then, and is right all the same.
+//! One mask that looks at every bit that packets differ in is kept for those that fit
+//! nowhere else. Where there are as many megaflows as may be, the one goes that was idle
+//! the longest of a few.
+//!
+//! # Changes
+//! - An entry that is gone, or does something else, closes the paths on which it wins.
+//!   A megaflow whose path is closed is found no more; its row is freed when somebody
+//!   comes across it.
+//! - An entry that is new takes packets from entries of less priority: the megaflows
+//!   that overlap it, and in its table have a winner that it beats, are removed. They are
+//!   found by their signatures ([`signature`]).
+//! - Where more has changed than is worth going through, a new *era* begins: a
+//!   megaflow of an older one is held against the pipeline when a packet comes for it, and
+//!   stays if it was right.
+
+mod signature;
+mod table;
+
+use classyard::Winner;
+
+use self::signature::Demand;
+use self::table::{MAX_PATHS, MaskTable, Row, Secret, State};
+use super::bits::{Known, Words};
+use super::microflow::Decision;
+use super::path::{Path, PathId, Paths};
+use crate::flow::TableId;
+use crate::key::KEY_WORDS;
+
+/// How much a store may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// Masks, 2 to [`MAX_MASKS`].
+    pub(crate) masks: usize,
+    /// Megaflows, 1 to [`MAX_MEGAFLOWS`].
+    pub(crate) megaflows: usize,
+}
+
+/// The most masks that a store can have.
+pub(crate) const MAX_MASKS: usize = 128;
+
+/// The most megaflows that a store can have.
+pub(crate) const MAX_MEGAFLOWS: usize = 1 << 23;
+
+/// Bits of a decision that say which row.
+const ROW_BITS: u32 = 24;
+
+/// Truncation of the share that a hit adds to a table's weight ([FTS25] eq. 3).
+const TRUNCATION: f64 = 4.0;
+
+/// Rows that are looked at for one that was idle for long.
+const TRIES: usize = 8;
+
+/// What a store knows of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Its path.
+    Path(PathId),
+    /// It may have changed: the pipeline is to say.
+    Stale,
+    /// Nothing.
+    Nothing,
+}
+
+/// A megaflow that was added.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(crate) decision: Decision,
+    pub(crate) path: PathId,
+    /// The path has a new program.
+    pub(crate) is_new: bool,
+}
+
+/// What a store has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StoreCounts {
+    /// Tables that were asked for packets.
+    pub(crate) probes: u64,
+    /// Megaflows that were added.
+    pub(crate) added: u64,
+    /// Megaflows that were given up for others.
+    pub(crate) evicted: u64,
+    /// Megaflows that changes of entries have removed.
+    pub(crate) removed: u64,
+    /// Megaflows that got a mask with more bits than they need.
+    pub(crate) narrowed: u64,
+    /// Eras that began.
+    pub(crate) eras: u64,
+}
+
+/// The megaflows of a worker, and their paths.
+pub(crate) struct Store<P> {
+    bounds: Bounds,
+    secret: Secret,
+    tables: Vec<MaskTable>,
+    /// The tables, in the order in which they are asked.
+    order: Vec<usize>,
+    /// What packets found in each table lately.
+    weights: Vec<f64>,
+    used: usize,
+    pub(crate) paths: Paths<P>,
+    demand: Demand,
+    era: u32,
+    tick: u8,
+    /// Where to look next for a megaflow to give up.
+    hand: (usize, Row),
+    pub(crate) counts: StoreCounts,
+    /// Room for rows that a change may concern.
+    rows: Vec<usize>,
+}
+
+impl<P> Store<P> {
+    /// # Panics
+    /// Where bounds are not what [`Bounds`] says.
+    pub(crate) fn new(bounds: Bounds, seed: u64) -> Store<P> {
+        assert!((2..=MAX_MASKS).contains(&bounds.masks), "{bounds:?}");
+        assert!(
+            (1..=MAX_MEGAFLOWS).contains(&bounds.megaflows),
+            "{bounds:?}"
+        );
+        Store {
+            bounds,
+            secret: Secret([seed, seed.rotate_left(32) | 1].map(mix)),
+            tables: Vec::new(),
+            order: Vec::new(),
+            weights: Vec::new(),
+            used: 0,
+            paths: Paths::default(),
+            demand: Demand::default(),
+            era: 0,
+            tick: 0,
+            hand: (0, 0),
+            counts: StoreCounts::default(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Megaflows.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    /// Masks that some megaflow has.
+    pub(crate) fn masks(&self) -> usize {
+        self.tables.iter().filter(|table| table.len() > 0).count()
+    }
+
+    /// Bytes held, paths left out.
+    pub(crate) fn bytes(&self) -> usize {
+        self.tables.iter().map(MaskTable::bytes).sum()
+    }
+
+    /// Whether the megaflow of a decision covers a key: what is known then.
+    #[inline]
+    pub(crate) fn check(&mut self, decision: Decision, key: &Words) -> Found {
+        let (table, row) = parts(decision);
+        match self.tables.get(table) {
+            Some(it) if it.covers(row, key) => self.known(table, row),
+            _ => Found::Nothing,
+        }
+    }
+
+    /// What is known of the packets of a megaflow.
+    #[inline]
+    fn known(&mut self, table: usize, row: Row) -> Found {
+        let state = self.tables[table].state(row);
+        if self.paths.program(state.path).is_none() {
+            self.remove(table, row);
+            return Found::Nothing;
+        }
+        if state.era != self.era {
+            return Found::Stale;
+        }
+        if state.tick != self.tick {
+            let tick = self.tick;
+            self.tables[table].set_state(row, State { tick, ..state });
+        }
+        Found::Path(state.path)
+    }
+
+    /// For keys by their places in a vector: what is known of each, and the decision
+    /// that says it. Those of which nothing is known are left in `places`.
+    pub(crate) fn find<'k>(
+        &mut self,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        mut found: impl FnMut(usize, Decision, Found),
+    ) {
+        let mut hashes = [0; 64];
+        for at in 0..self.order.len() {
+            let number = self.order[at];
+            if places.is_empty() {
+                return;
+            }
+            if self.tables[number].len() == 0 {
+                continue;
+            }
+            self.counts.probes += places.len() as u64;
+            let (mut hits, mut kept, mut first) = (0_u32, 0, 0);
+            while first < places.len() {
+                let some = (places.len() - first).min(hashes.len());
+                // All hashes first, so that buckets are fetched together.
+                let mut touched = 0;
+                for (hash, &place) in hashes.iter_mut().zip(&places[first..first + some]) {
+                    *hash = self.tables[number].hash(key(place), self.secret);
+                    touched |= self.tables[number].touch(*hash);
+                }
+                std::hint::black_box(touched);
+                for offset in 0..some {
+                    let place = places[first + offset];
+                    let row = self.tables[number].find(key(place), hashes[offset]);
+                    let known = row.map(|row| (row, self.known(number, row)));
+                    match known {
+                        Some((row, known)) if known != Found::Nothing => {
+                            hits += 1;
+                            found(place, decision(number, row), known);
+                        }
+                        _ => {
+                            places[kept] = place;
+                            kept += 1;
+                        }
+                    }
+                }
+                first += some;
+            }
+            places.truncate(kept);
+            let share = 1.0 / self.tables[number].load();
+            let share = share.clamp(1.0 / TRUNCATION, TRUNCATION);
+            self.weights[number] += f64::from(hits) * share;
+        }
+    }
+
+    /// Sorts tables by what was found in them, of which half is forgotten; time goes on
+    /// for who was idle.
+    pub(crate) fn tick(&mut self) {
+        self.tick = self.tick.wrapping_add(1);
+        let weights = &mut self.weights;
+        self.order
+            .sort_by(|&one, &other| weights[other].total_cmp(&weights[one]));
+        for weight in weights {
+            *weight /= 2.0;
+        }
+    }
+
+    /// Adds a megaflow: packets that agree with a key on the bits of a mask take a path.
+    /// One that is there already, under a mask that looks at these bits, takes it from
+    /// now on. Nothing where there are too many paths.
+    pub(crate) fn insert(
+        &mut self,
+        key: &Words,
+        mask: &Words,
+        path: Path,
+        program: impl FnOnce(&Path) -> P,
+    ) -> Option<Kept> {
+        if self.paths.len() >= MAX_PATHS / 2 {
+            return None;
+        }
+        let table = self.table_for(mask);
+        let set: Vec<Known> = path
+            .steps
+            .iter()
+            .flat_map(|step| &step.set)
+            .copied()
+            .collect();
+        let (path, is_new) = self.paths.refer(path, self.era, program);
+        let kept = |table, row| {
+            Some(Kept {
+                decision: decision(table, row),
+                path,
+                is_new,
+            })
+        };
+        let state = State {
+            path,
+            tick: self.tick,
+            era: self.era,
+        };
+        let hash = self.tables[table].hash(key, self.secret);
+        if let Some(row) = self.tables[table].find(key, hash) {
+            let old = self.tables[table].state(row).path;
+            self.tables[table].set_state(row, state);
+            self.paths.release(old);
+            return kept(table, row);
+        }
+        if self.used >= self.bounds.megaflows {
+            self.give_one_up();
+        }
+        let (secret, demand) = (self.secret, &self.demand);
+        let (row, given_up) = self.tables[table].insert(key, state, &set, secret, demand);
+        match given_up {
+            Some(path) => {
+                self.paths.release(path);
+                self.counts.evicted += 1;
+            }
+            None => self.used += 1,
+        }
+        self.counts.added += 1;
+        kept(table, row)
+    }
+
+    /// The table whose mask looks at the bits of a mask, and at few others.
+    fn table_for(&mut self, mask: &Words) -> usize {
+        let extra = |table: &MaskTable| {
+            let words = table.mask().iter().zip(mask);
+            let lacks = words.clone().any(|(own, wanted)| wanted & !own != 0);
+            let extra = words
+                .map(|(own, wanted)| (own & !wanted).count_ones())
+                .sum::<u32>();
+            (!lacks).then_some(extra)
+        };
+        let fitting = self.tables.iter().enumerate();
+        let fitting = fitting.filter_map(|(number, table)| Some((extra(table)?, number)));
+        let fitting = fitting.min();
+        if let Some((0, number)) = fitting {
+            return number;
+        }
+        // The last one is for what fits nowhere else.
+        if self.tables.len() + 1 < self.bounds.masks {
+            return self.add_table(*mask);
+        }
+        let empty = self.tables.iter().position(|table| table.len() == 0);
+        if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
+            self.tables[number] = MaskTable::new(*mask);
+            self.weights[number] = 0.0;
+            return number;
+        }
+        self.counts.narrowed += 1;
+        match fitting {
+            Some((_, number)) => number,
+            None => {
+                let mut all = *mask;
+                if let Some(last) = self.tables.get(self.bounds.masks - 1) {
+                    // It does not look at all bits that it should.
+                    let words = all.iter_mut().zip(last.mask());
+                    words.for_each(|(all, own)| *all |= own);
+                    self.clear_table(self.bounds.masks - 1);
+                    self.tables[self.bounds.masks - 1] = MaskTable::new(all);
+                    return self.bounds.masks - 1;
+                }
+                for table in &self.tables {
+                    let words = all.iter_mut().zip(table.mask());
+                    words.for_each(|(all, own)| *all |= own);
+                }
+                self.add_table(all)
+            }
+        }
+    }
+
+    fn add_table(&mut self, mask: Words) -> usize {
+        self.tables.push(MaskTable::new(mask));
+        self.weights.push(0.0);
+        self.order.push(self.tables.len() - 1);
+        self.tables.len() - 1
+    }
+
+    fn clear_table(&mut self, table: usize) {
+        for row in 0..self.tables[table].rows() {
+            if self.tables[table].has(row) {
+                self.remove(table, row);
+            }
+        }
+    }
+
+    /// Makes room for a megaflow: of a few, the one that was idle the longest goes.
+    fn give_one_up(&mut self) {
+        let mut oldest = None;
+        let mut looked_at = 0;
+        while looked_at < TRIES {
+            let (mut table, mut row) = self.hand;
+            if table >= self.tables.len() {
+                (table, row) = (0, 0);
+            }
+            if row >= self.tables[table].rows() {
+                self.hand = (table + 1, 0);
+                continue;
+            }
+            self.hand = (table, row + 1);
+            if !self.tables[table].has(row) {
+                continue;
+            }
+            looked_at += 1;
+            let state = self.tables[table].state(row);
+            let age = match self.paths.program(state.path) {
+                None => u16::MAX,
+                Some(_) => u16::from(self.tick.wrapping_sub(state.tick)),
+            };
+            if oldest.is_none_or(|(other, _, _)| age > other) {
+                oldest = Some((age, table, row));
+            }
+            if self.used < TRIES && looked_at >= self.used {
+                break;
+            }
+        }
+        if let Some((_, table, row)) = oldest {
+            self.remove(table, row);
+            self.counts.evicted += 1;
+        }
+    }
+
+    fn remove(&mut self, table: usize, row: Row) {
+        let path = self.tables[table].state(row).path;
+        self.tables[table].remove(row, self.secret);
+        self.paths.release(path);
+        self.used -= 1;
+    }
+
+    /// An entry is new: removes the megaflows of which it takes packets.
+    pub(crate) fn entry_added(&mut self, table: TableId, winner: Winner, asked: &[Known]) {
+        self.demand.note(asked);
+        let mut rows = std::mem::take(&mut self.rows);
+        for number in 0..self.tables.len() {
+            rows.clear();
+            self.tables[number].overlapping(asked, &mut rows);
+            for &row in &rows {
+                let row = Row::try_from(row).expect("24 bits");
+                if self.tables[number].has(row)
+                    && self.takes_from(table, winner, asked, (number, row))
+                {
+                    self.remove(number, row);
+                    self.counts.removed += 1;
+                }
+            }
+        }
+        self.rows = rows;
+    }
+
+    /// Whether a new entry of a table takes packets from a megaflow.
+    fn takes_from(
+        &self,
+        table: TableId,
+        winner: Winner,
+        asked: &[Known],
+        (number, row): (usize, Row),
+    ) -> bool {
+        let megaflows = &self.tables[number];
+        let (path, _) = self.paths.get(megaflows.state(row).path);
+        let step = path.steps.iter().find(|step| step.table == table);
+        step.is_some_and(|step| {
+            winner.beats(step.winner) && megaflows.overlaps(row, asked, &step.set)
+        })
+    }
+
+    /// Megaflows have to be held against the pipeline before they are believed again.
+    pub(crate) fn begin_era(&mut self) {
+        self.counts.eras += 1;
+        match self.era.checked_add(1) {
+            Some(era) => self.era = era,
+            // After four thousand million eras none may seem to be of a later one.
+            None => {
+                (0..self.tables.len()).for_each(|table| self.clear_table(table));
+                self.era = 0;
+            }
+        }
+    }
+
+    /// Removes a megaflow that was not believed any more, if it is still there.
+    pub(crate) fn drop_stale(&mut self, decision: Decision, key: &Words) {
+        let (table, row) = parts(decision);
+        let stale = |it: &MaskTable| it.covers(row, key) && it.state(row).era != self.era;
+        if self.tables.get(table).is_some_and(stale) {
+            self.remove(table, row);
+        }
+    }
+
+    /// The key and mask of a decision's megaflow.
+    pub(crate) fn megaflow(&self, decision: Decision) -> Option<(Words, Words, PathId)> {
+        let (table, row) = parts(decision);
+        let table = self.tables.get(table)?;
+        let state = table.has(row).then(|| table.state(row))?;
+        Some((table.key(row), *table.mask(), state.path))
+    }
+
+    /// Every megaflow: key, mask and path.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
+        self.tables.iter().flat_map(|table| {
+            let rows = (0..table.rows()).filter(|&row| table.has(row));
+            rows.map(|row| (table.key(row), *table.mask(), table.state(row).path))
+        })
+    }
+}
+
+fn decision(table: usize, row: Row) -> Decision {
+    let table = u32::try_from(table).expect("few masks");
+    Decision::new(table << ROW_BITS | row).expect("fewer masks than 255")
+}
+
+#[inline]
+fn parts(decision: Decision) -> (usize, Row) {
+    let number = decision.number();
+    (
+        (number >> ROW_BITS) as usize,
+        number & ((1 << ROW_BITS) - 1),
+    )
+}
+
+/// Bits of a seed, mixed.
+fn mix(seed: u64) -> u64 {
+    let mut mixed = seed ^ 0x9e37_79b9_7f4a_7c15;
+    for _ in 0..3 {
+        mixed = (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    }
+    (mixed ^ mixed >> 32) | 1
+}
+
+const _: () = assert!(KEY_WORDS < 256);

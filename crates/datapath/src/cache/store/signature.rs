@@ -1,0 +1,197 @@
+//! Signatures of megaflows: 32 bits of each key, by which those that a new rule may
+//! overlap are found among many.
+//!
+//! # Idea
+//! When a rule is added, every megaflow that overlaps it may be wrong. They are found
+//! by going through all of them; so what is gone through is short: 32 bits of a key,
+//! each bit one that rules ask for and in which keys differ. A rule asks for some of these
+//! bits, and most megaflows differ from it there. The rest are compared in full.
+//!
+//! Keys are known under the mask of their table, so a signature has only bits of that
+//! mask.
+
+use crate::cache::bits::{Known, Words};
+use crate::key::KEY_WORDS;
+
+/// How often rules have asked for each bit of a key.
+pub(super) struct Demand(Box<[[u32; 64]; KEY_WORDS]>);
+
+impl Default for Demand {
+    fn default() -> Demand {
+        Demand(Box::new([[0; 64]; KEY_WORDS]))
+    }
+}
+
+impl Demand {
+    /// A rule asks for bits.
+    pub(super) fn note(&mut self, asked: &[Known]) {
+        for known in asked {
+            let counts = &mut self.0[usize::from(known.word)];
+            for bit in bits(known.mask) {
+                counts[bit as usize] = counts[bit as usize].saturating_add(1);
+            }
+        }
+    }
+}
+
+/// The bits of a word that are set, the lowest first.
+fn bits(word: u64) -> impl Iterator<Item = u32> {
+    let mut left = word;
+    std::iter::from_fn(move || {
+        let bit = (left != 0).then(|| left.trailing_zeros())?;
+        left &= left - 1;
+        Some(bit)
+    })
+}
+
+/// A bit of a key that signatures have.
+#[derive(Clone, Copy, Debug)]
+struct Picked {
+    word: u8,
+    bit: u8,
+}
+
+/// Which bits of a key make its signature: at most 32.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Signature(Vec<Picked>);
+
+impl Signature {
+    /// Bits of a mask that rules ask for often, and in which keys differ.
+    pub(super) fn pick(mask: &Words, keys: &[Words], demand: &Demand) -> Signature {
+        let mut scored = Vec::new();
+        for (word, (&mask, counts)) in (0u8..).zip(mask.iter().zip(demand.0.iter())) {
+            for bit in bits(mask) {
+                let ones = keys
+                    .iter()
+                    .filter(|key| key[usize::from(word)] >> bit & 1 == 1);
+                let ones = ones.count();
+                let differ = ones.min(keys.len() - ones) as u64;
+                let score = differ * (1 + u64::from(counts[bit as usize]));
+                let bit = u8::try_from(bit).expect("less than 64");
+                scored.push((score, Picked { word, bit }));
+            }
+        }
+        scored.sort_by_key(|&(score, picked)| {
+            (std::cmp::Reverse(score), picked.word, 64 - picked.bit)
+        });
+        Signature(
+            scored
+                .into_iter()
+                .take(32)
+                .map(|(_, picked)| picked)
+                .collect(),
+        )
+    }
+
+    /// The signature of a key.
+    pub(super) fn of(&self, key: impl Fn(usize) -> u64) -> u32 {
+        let bits = (0..).zip(&self.0);
+        bits.fold(0, |all, (place, picked)| {
+            all | u32::from(key(usize::from(picked.word)) >> picked.bit & 1 == 1) << place
+        })
+    }
+
+    /// What a rule asks of signatures: value and mask. Bits that are set on the way to
+    /// the rule are left open.
+    pub(super) fn asked(&self, asked: &[Known], open: &Words) -> (u32, u32) {
+        let (mut value, mut mask) = (0, 0);
+        for (place, picked) in (0..).zip(&self.0) {
+            let word = usize::from(picked.word);
+            let known = asked.iter().find(|known| usize::from(known.word) == word);
+            let Some(known) = known else { continue };
+            if (known.mask & !open[word]) >> picked.bit & 1 == 1 {
+                mask |= 1 << place;
+                value |= u32::from(known.value >> picked.bit & 1 == 1) << place;
+            }
+        }
+        (value, mask)
+    }
+}
+
+/// Signatures compared at once.
+const TOGETHER: usize = 32;
+
+/// The places of signatures that agree with a value under a mask.
+pub(super) fn agreeing(signatures: &[u32], (value, mask): (u32, u32), found: &mut Vec<usize>) {
+    let differs = |signature: u32| (signature ^ value) & mask;
+    let chunks = signatures.chunks_exact(TOGETHER);
+    let rest = signatures.len() - chunks.remainder().len();
+    for (number, chunk) in chunks.enumerate() {
+        // Compared without a branch, so several at a time.
+        let any = chunk
+            .iter()
+            .fold(false, |any, &one| any | (differs(one) == 0));
+        if any {
+            let places = number * TOGETHER..;
+            let agree = places.zip(chunk).filter(|&(_, &one)| differs(one) == 0);
+            found.extend(agree.map(|(place, _)| place));
+        }
+    }
+    let agree = (rest..)
+        .zip(&signatures[rest..])
+        .filter(|&(_, &one)| differs(one) == 0);
+    found.extend(agree.map(|(place, _)| place));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_a_rule_may_match_agree_with_it() {
+        let mut mask = [0; KEY_WORDS];
+        (mask[3], mask[7]) = (0xff00, 0xffff_ffff);
+        let keys: Vec<Words> = (0..500_u64)
+            .map(|number| {
+                let mut key = [0; KEY_WORDS];
+                let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                (key[3], key[7]) = (mixed >> 20 & 0xff00, mixed >> 32);
+                key
+            })
+            .collect();
+        let mut demand = Demand::default();
+        let rule = [
+            Known {
+                word: 3,
+                mask: 0x300,
+                value: 0x100,
+            },
+            Known {
+                word: 7,
+                mask: 0xf000_0000,
+                value: 0xa000_0000,
+            },
+            Known {
+                word: 9,
+                mask: 1,
+                value: 1,
+            },
+        ];
+        demand.note(&rule);
+        let signature = Signature::pick(&mask, &keys, &demand);
+        let signatures: Vec<u32> = keys
+            .iter()
+            .map(|key| signature.of(|word| key[word]))
+            .collect();
+        let mut found = Vec::new();
+        agreeing(
+            &signatures,
+            signature.asked(&rule, &[0; KEY_WORDS]),
+            &mut found,
+        );
+        let fits = |key: &Words| key[3] & 0x300 == 0x100 && key[7] & 0xf000_0000 == 0xa000_0000;
+        let expected: Vec<usize> = (0..500).filter(|&at| fits(&keys[at])).collect();
+        assert!(!expected.is_empty());
+        // All six bits were asked for, so they are in the signature.
+        assert_eq!(found, expected);
+        // Bits that are set on the way say nothing.
+        let mut open = [0; KEY_WORDS];
+        open[7] = u64::MAX;
+        found.clear();
+        agreeing(&signatures, signature.asked(&rule, &open), &mut found);
+        let expected: Vec<usize> = (0..500)
+            .filter(|&at| keys[at][3] & 0x300 == 0x100)
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
