@@ -9,6 +9,7 @@ use crate::reporter::Reporter;
 
 mod claims;
 mod dec14;
+mod fts25;
 mod html;
 mod machine;
 mod points;
@@ -57,9 +58,16 @@ Figures of dec14 (decomposition on multi-core processors, 2014):
   throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
   split            one rule set split over cores, winners merged
 
+Figures of fts25 (FastTSS, 2025):
+  tables              hit rates and search lengths by formula (Tables 1 and 2)
+  wildcarding-flows   flows that share an entry, over time (Fig. 9)
+  hit-rates           hit rates by size, threshold, scheme and bytes (Figs. 10 to 12)
+  search-length       average search length, and eqs. 5 to 8 (Figs. 13 and 14)
+
 Examples:
   classyard reproduce sfl17 --quick
   classyard reproduce dec14 --quick
+  classyard reproduce fts25 --quick
   classyard reproduce tm19
   classyard reproduce tm19 --section 5 --quick --out switch
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures
@@ -106,7 +114,8 @@ pub(crate) struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     profiles: Vec<String>,
 
-    /// Headers in each trace [default: tm19 200k, sfl17 and dec14 100k, quick 20k]
+    /// Headers in each trace [default: tm19 200k, sfl17 and dec14 100k, quick 20k;
+    /// fts25 15,420,235 packets, quick 2M]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     headers: Option<usize>,
 
@@ -144,6 +153,8 @@ enum Paper {
     Sfl17,
     /// Qu et al., decomposition on multi-core processors, 2014
     Dec14,
+    /// Xiong et al., FastTSS, 2025
+    Fts25,
 }
 
 /// A section of [TM19].
@@ -171,6 +182,7 @@ impl Paper {
             Paper::Tm19 => "tm19",
             Paper::Sfl17 => "sfl17",
             Paper::Dec14 => "dec14",
+            Paper::Fts25 => "fts25",
         }
     }
 
@@ -184,6 +196,7 @@ impl Paper {
             Paper::Dec14 => {
                 "Decomposition on multi-core processors [DEC14], measured with classyard"
             }
+            Paper::Fts25 => "FastTSS [FTS25], measured with classyard",
         }
     }
 
@@ -277,6 +290,24 @@ impl Paper {
                     draw: dec14::split::draw,
                 },
             ],
+            Paper::Fts25 => &[
+                Figure {
+                    name: "tables",
+                    draw: fts25::tables::draw,
+                },
+                Figure {
+                    name: "wildcarding-flows",
+                    draw: fts25::flows::draw,
+                },
+                Figure {
+                    name: "hit-rates",
+                    draw: fts25::hit_rates::draw,
+                },
+                Figure {
+                    name: "search-length",
+                    draw: fts25::search_length::draw,
+                },
+            ],
         }
     }
 }
@@ -290,6 +321,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             "dec14 has rule sets of its own, those of the paper's Table III",
         )
         .with_help("leave --profiles out; --sizes and --seed make other rule sets"));
+    }
+    if args.paper == Paper::Fts25 && !(args.profiles.is_empty() && args.sizes.is_empty()) {
+        return Err(Failure::usage(
+            "fts25 has traffic of its own, like the paper's traces, and no rules",
+        )
+        .with_help(
+            "leave --profiles and --sizes out; --headers is for the packets of each trace",
+        ));
     }
     let mut study = Study::new(args, reporter)?;
     let mut sections = Vec::new();
