@@ -18,6 +18,9 @@ pub(super) const SIZES: [usize; 8] = [1_024, 2_048, 4_096, 6_144, 8_192, 10_240,
 /// Thresholds of Fig. 11, in ms.
 pub(super) const THRESHOLDS: [u64; 9] = [8, 16, 32, 64, 128, 256, 512, 1_024, 4_096];
 
+/// Sizes at which all kinds are compared.
+pub(super) const KIND_SIZES: [usize; 5] = [1_024, 2_048, 4_096, 8_192, 16_384];
+
 /// Bytes at which caches are compared.
 pub(super) const BYTES: [usize; 6] = [8 << 10, 16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10];
 
@@ -230,7 +233,7 @@ fn caches(seed: u64) -> Vec<Measured> {
     );
     add(Comparison::Ways, "cuckoo", 4, cuckoo(&paper));
     for kind in KINDS {
-        for size in [1_024, 2_048, 4_096, 8_192, 16_384] {
+        for size in KIND_SIZES {
             add(Comparison::Kind, kind.name, size, (kind.build)(size, seed));
         }
         let bytes_of = |flows| (kind.build)(flows, seed).usage().bytes;
