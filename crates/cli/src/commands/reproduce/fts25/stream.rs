@@ -111,6 +111,17 @@ impl SchemeOutcome {
         super::many(self.hits) / super::many((self.hits + self.searches).max(1))
     }
 
+    /// The hit rate and the average search length of packets that have an entry: all but
+    /// the first of each wildcarding flow.
+    pub(super) fn hit_rate_of_found(&self) -> f64 {
+        super::many(self.hits) / super::many((self.hits + self.found).max(1))
+    }
+
+    pub(super) fn average_of_found(&self) -> f64 {
+        let packets = super::many((self.hits + self.found).max(1));
+        1.0 + super::many(self.length) / packets
+    }
+
     /// The average search length: 1 in the cache, and that of the tuple space after
     /// misses.
     pub(super) fn average(&self) -> f64 {
