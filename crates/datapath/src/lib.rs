@@ -17,6 +17,8 @@
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
 //! | [`projection`] | the few bits of a key that a table's rules look at |
 //! | [`cache`] | flow caches |
+//! | [`header_space`] | sets of headers as unions of values under masks |
+//! | [`megaflow`] | flows for caches: which bits of a packet say what becomes of it |
 //!
 //! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
 //! with its key; both change together.
@@ -31,7 +33,9 @@ pub mod flow;
 mod flow_match;
 mod flow_table;
 pub mod group;
+pub mod header_space;
 mod key;
+pub mod megaflow;
 pub mod meter;
 pub mod packet;
 pub mod pipeline;

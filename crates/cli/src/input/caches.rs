@@ -15,7 +15,7 @@ pub(crate) struct CacheArgs {
     cache: Choice,
 
     /// Flows that it has room for
-    #[arg(long, default_value = "16k", value_name = "COUNT", value_parser = flows, help_heading = "Flow caches")]
+    #[arg(long, default_value = "128k", value_name = "COUNT", value_parser = flows, help_heading = "Flow caches")]
     cache_flows: usize,
 
     /// The most megaflows; 0 for no cache of megaflows

@@ -498,6 +498,59 @@ fn tm19_measures_engines_in_a_pipeline() {
 }
 
 #[test]
+fn fch14_counts_flows_and_masks() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command = format!("reproduce fch14 --quick --sizes 10,60 --headers 500 --out {out}");
+    let done = run(&command).exits(0);
+    for claim in ["Table 4", "Table 5", "Table 6", "Fig. 2", "ours"] {
+        assert!(done.stdout.contains(claim), "{claim}");
+    }
+    let out = Path::new(&out);
+    let (heading, acls) = csv(&out.join("acls.csv"));
+    assert_eq!(
+        heading[..5],
+        ["acls", "list", "rules", "packets", "algorithm"]
+    );
+    // Two sizes of four lists each, four orders, three algorithms.
+    assert_eq!(acls.len(), 2 * 4 * 4 * 3);
+    for orders in acls.chunks(3) {
+        let number = |row: usize, column: usize| -> usize { orders[row][column].parse().unwrap() };
+        let (common, tree, ours) = (number(0, 5), number(1, 5), number(2, 5));
+        assert!(common < tree && ours <= common, "{orders:?}");
+        assert!(number(1, 6) <= 16 && number(2, 6) <= 32, "{orders:?}");
+        assert!(orders.iter().all(|row| row[7] == "0"), "{orders:?}");
+    }
+    let (_, providers) = csv(&out.join("providers.csv"));
+    assert_eq!(providers.len(), 2 * 3);
+    let (_, cost) = csv(&out.join("cost.csv"));
+    assert_eq!(cost.len(), 3 * 4);
+    assert!(cost.iter().all(|row| row[3].parse::<f64>().unwrap() > 0.0));
+    let (heading, products) = csv(&out.join("cross-product.csv"));
+    let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
+    assert!(products.iter().any(|row| row[place("complete")] == "true"));
+    assert!(products.iter().any(|row| row[place("complete")] == "false"));
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!page.contains("WRONG") && !page.contains("NaN") && !page.contains("inf "));
+    assert_eq!(page.matches("<svg").count(), 4);
+
+    // Nothing is measured again.
+    let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    run(&command).exits(0).complains("going on after");
+    let again = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    assert_eq!(again, points);
+
+    for (command, complaint) in [
+        ("fch14 --profiles acl1", "lists of ports, and no profiles"),
+        ("fch14 --sizes 70k", "there are 65536 ports"),
+    ] {
+        run(&format!("reproduce {command}"))
+            .exits(2)
+            .complains(complaint);
+    }
+}
+
+#[test]
 fn sections_are_of_tm19_and_have_options_of_their_own() {
     let folder = Folder::new();
     let out = folder.path("figures");

@@ -18,7 +18,7 @@
 //! A path is *closed* once it may be wrong, because an entry of it is gone or changed.
 //! Its number is free again when no cached flow refers to it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use classyard::{RuleId, Winner};
@@ -45,7 +45,7 @@ pub(crate) struct Path {
 }
 
 /// The number of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct PathId(pub(crate) u32);
 
 /// A path that is known, with what its owner keeps for it.
@@ -65,7 +65,7 @@ pub(crate) struct Paths<P> {
     free: Vec<u32>,
     numbers: HashMap<Arc<Path>, PathId>,
     /// The paths of each entry, those that are closed left out.
-    by_entry: HashMap<RuleId, Vec<PathId>>,
+    by_entry: HashMap<RuleId, BTreeSet<PathId>>,
     /// Paths that were closed and that the owner has not seen yet.
     closed: Vec<PathId>,
 }
@@ -120,7 +120,7 @@ impl<P> Paths<P> {
             }
         };
         for entry in entries(&path) {
-            self.by_entry.entry(entry).or_default().push(id);
+            self.by_entry.entry(entry).or_default().insert(id);
         }
         self.numbers.insert(path, id);
         (id, true)
@@ -154,7 +154,7 @@ impl<P> Paths<P> {
         self.numbers.remove(&path);
         for entry in entries(&path) {
             if let Some(paths) = self.by_entry.get_mut(&entry) {
-                paths.retain(|&other| other != id);
+                paths.remove(&id);
                 if paths.is_empty() {
                     self.by_entry.remove(&entry);
                 }
@@ -164,7 +164,8 @@ impl<P> Paths<P> {
 
     /// The paths on which an entry wins.
     pub(crate) fn of_entry(&self, entry: RuleId) -> Vec<PathId> {
-        self.by_entry.get(&entry).cloned().unwrap_or_default()
+        let paths = self.by_entry.get(&entry).into_iter().flatten();
+        paths.copied().collect()
     }
 
     /// The path of a number, and its program unless it is closed.

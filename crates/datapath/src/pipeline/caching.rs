@@ -172,9 +172,9 @@ mod cost {
     /// A flow table that a packet need not pass.
     pub(super) const TABLE: f64 = 16.0;
     /// A packet that is watched, and its path kept.
-    pub(super) const LEARN: f64 = 1500.0;
+    pub(super) const LEARN: f64 = 1000.0;
     /// The same for each table on its way.
-    pub(super) const LEARN_TABLE: f64 = 300.0;
+    pub(super) const LEARN_TABLE: f64 = 150.0;
 }
 
 /// The path of a packet that no cache knows.
@@ -190,11 +190,11 @@ const SEEN: usize = 1 << 15;
 const SAMPLED: u32 = 64;
 
 /// Of the time that tables would take, the share that may be spent on watching packets.
-const WATCHING: f64 = 0.06;
+const WATCHING: f64 = 0.5;
 
 /// The most time that may be left over for watching, in nanoseconds: for what comes after
 /// a start or a change.
-const WATCHING_MOST: f64 = 4e6;
+const WATCHING_MOST: f64 = 1e7;
 
 /// Megaflows to go through for changes, at most, before they are held against the
 /// tables instead, one by one as packets come for them.

@@ -10,7 +10,7 @@
 //! is new or closed; a path that is closed is added to the entries' own cells. Readers
 //! hold the lock while they add, so nothing is counted twice or missed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use classyard::RuleId;
@@ -35,7 +35,7 @@ enum Entry {
 #[derive(Default)]
 struct Register {
     paths: BTreeMap<u32, Steps>,
-    by_entry: HashMap<RuleId, Vec<u32>>,
+    by_entry: HashMap<RuleId, BTreeSet<u32>>,
 }
 
 /// Counts of a worker's paths.
@@ -68,7 +68,7 @@ impl PathCounts {
     pub(super) fn open(&self, path: u32, steps: &[(TableId, Option<RuleId>)]) {
         let mut register = self.lock();
         for entry in steps.iter().filter_map(|step| step.1) {
-            register.by_entry.entry(entry).or_default().push(path);
+            register.by_entry.entry(entry).or_default().insert(path);
         }
         let steps = steps.iter().map(|&(table, entry)| {
             let entry = entry.map_or(Entry::Miss, Entry::Known);
@@ -113,8 +113,8 @@ impl PathCounts {
     /// cell, which `own` reads.
     pub(super) fn flow(&self, id: RuleId, own: impl FnOnce() -> (Count, u64)) -> (Count, u64) {
         let register = self.lock();
-        let paths = register.by_entry.get(&id).map_or(&[][..], Vec::as_slice);
-        paths.iter().fold(own(), |(count, last), &path| {
+        let paths = register.by_entry.get(&id).into_iter().flatten();
+        paths.fold(own(), |(count, last), &path| {
             let (more, later) = self.cells.read(path);
             (count.and(more), last.max(later))
         })
@@ -152,7 +152,7 @@ impl PathCounts {
 impl Register {
     fn leave(&mut self, entry: RuleId, path: u32) {
         if let Some(paths) = self.by_entry.get_mut(&entry) {
-            paths.retain(|&other| other != path);
+            paths.remove(&path);
             if paths.is_empty() {
                 self.by_entry.remove(&entry);
             }

@@ -9,6 +9,7 @@ use crate::reporter::Reporter;
 
 mod claims;
 mod dec14;
+mod fch14;
 mod fts25;
 mod html;
 mod machine;
@@ -58,6 +59,12 @@ Figures of dec14 (decomposition on multi-core processors, 2014):
   throughput       with and without optimisations, and the peak (Fig. 4, Table VII)
   split            one rule set split over cores, winners merged
 
+Figures of fch14 (Flow Caching for High Entropy Packet Fields, 2014):
+  acls             cached flows and masks of random ACLs (Table 4, Fig. 3)
+  providers        lists of ports like those of two providers (Table 5)
+  cost             what computing flows adds to classification (Table 6)
+  cross-product    all flows of a pipeline ahead of time (Fig. 2)
+
 Figures of fts25 (FastTSS, 2025):
   tables              hit rates and search lengths by formula (Tables 1 and 2)
   wildcarding-flows   flows that share an entry, over time (Fig. 9)
@@ -67,6 +74,7 @@ Figures of fts25 (FastTSS, 2025):
 Examples:
   classyard reproduce sfl17 --quick
   classyard reproduce dec14 --quick
+  classyard reproduce fch14 --quick
   classyard reproduce fts25 --quick
   classyard reproduce tm19
   classyard reproduce tm19 --section 5 --quick --out switch
@@ -105,23 +113,25 @@ pub(crate) struct Args {
     /// 64k, growth 10k, 20k, 50k, ... 1M; greater ones are left out of offline,
     /// partitions and collision-limit. tm19 --section 5: 2, 16, 128, 500, 1k, 2k, ...
     /// 64k; at most 65,535. sfl17: the first, 2k as in the paper unless
-    /// given. dec14: 1k, 2k, ... 32k; the model is fitted to the first two.
+    /// given. dec14: 1k, 2k, ... 32k; the model is fitted to the first two. fch14: ACLs,
+    /// 10, 100, 1k, 5k and 10k; at most 65,536.
     #[arg(long, value_delimiter = ',', value_parser = sizes, value_name = "COUNTS")]
     sizes: Vec<usize>,
 
     /// Profiles: built-in names or TOML files; all built-in ones unless given.
-    /// dec14 has rule sets of its own
+    /// dec14 and fch14 have rule sets of their own
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     profiles: Vec<String>,
 
-    /// Headers in each trace [default: tm19 200k, sfl17 and dec14 100k, quick 20k;
-    /// fts25 15,420,235 packets, quick 2M]
+    /// Headers in each trace [default: tm19 200k, sfl17 and dec14 100k, fch14's cost
+    /// 10M, quick 20k; fts25 15,420,235 packets, quick 2M]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     headers: Option<usize>,
 
     /// Rule sets for each point of sfl17, from the profiles in turn [default:
     /// 10, quick 2], and for each profile and size of tm19's online and offline
-    /// [default: 5, quick 1] and of its section 5 [default: 1]
+    /// [default: 5, quick 1] and of its section 5 [default: 1], and lists of ports of
+    /// fch14's acls [default: 5, quick 1]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     sets: Option<usize>,
 
@@ -153,6 +163,8 @@ enum Paper {
     Sfl17,
     /// Qu et al., decomposition on multi-core processors, 2014
     Dec14,
+    /// Flow Caching for High Entropy Packet Fields, 2014
+    Fch14,
     /// Xiong et al., FastTSS, 2025
     Fts25,
 }
@@ -182,6 +194,7 @@ impl Paper {
             Paper::Tm19 => "tm19",
             Paper::Sfl17 => "sfl17",
             Paper::Dec14 => "dec14",
+            Paper::Fch14 => "fch14",
             Paper::Fts25 => "fts25",
         }
     }
@@ -195,6 +208,9 @@ impl Paper {
             Paper::Sfl17 => "The Small, the Fast and the Lazy [SFL17], measured with classyard",
             Paper::Dec14 => {
                 "Decomposition on multi-core processors [DEC14], measured with classyard"
+            }
+            Paper::Fch14 => {
+                "Flow caching for high entropy packet fields [FCH14], measured with classyard"
             }
             Paper::Fts25 => "FastTSS [FTS25], measured with classyard",
         }
@@ -290,6 +306,24 @@ impl Paper {
                     draw: dec14::split::draw,
                 },
             ],
+            Paper::Fch14 => &[
+                Figure {
+                    name: "acls",
+                    draw: fch14::acls::draw,
+                },
+                Figure {
+                    name: "providers",
+                    draw: fch14::providers::draw,
+                },
+                Figure {
+                    name: "cost",
+                    draw: fch14::cost::draw,
+                },
+                Figure {
+                    name: "cross-product",
+                    draw: fch14::cross_product::draw,
+                },
+            ],
             Paper::Fts25 => &[
                 Figure {
                     name: "tables",
@@ -322,6 +356,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         )
         .with_help("leave --profiles out; --sizes and --seed make other rule sets"));
     }
+    if args.paper == Paper::Fch14 {
+        check_ports(args)?;
+    }
     if args.paper == Paper::Fts25 && !(args.profiles.is_empty() && args.sizes.is_empty()) {
         return Err(Failure::usage(
             "fts25 has traffic of its own, like the paper's traces, and no rules",
@@ -337,6 +374,22 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         sections.push((figure.draw)(&mut study)?);
     }
     study.end(&sections)
+}
+
+/// Checks that lists of ports can be as asked for.
+fn check_ports(args: &Args) -> Result<(), Failure> {
+    if !args.profiles.is_empty() {
+        return Err(Failure::usage("fch14 has lists of ports, and no profiles")
+            .with_help("leave --profiles out; --sizes and --seed make other lists"));
+    }
+    match args.sizes.iter().find(|&&size| size > fch14::PORTS) {
+        Some(size) => Err(Failure::usage(format!(
+            "--sizes {size}: there are {} ports",
+            fch14::PORTS
+        ))
+        .with_help("the paper has at most 10k ACLs")),
+        None => Ok(()),
+    }
 }
 
 /// Checks that the section is one of the paper, and that the options are of the section.

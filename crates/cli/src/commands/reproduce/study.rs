@@ -32,6 +32,9 @@ const HEADERS: usize = 200_000;
 const PAPER_HEADERS: usize = 100_000;
 const FEW_HEADERS: usize = 20_000;
 
+/// Packets that fch14 classifies, as many as the paper.
+const CLASSIFICATIONS: usize = 10_000_000;
+
 /// Rule sets for a point of sfl17, in the paper and in a quick run.
 const SETS: usize = 10;
 const FEW_SETS: usize = 2;
@@ -134,7 +137,12 @@ impl<'a> Study<'a> {
         self.args.headers.unwrap_or(match self.args.paper {
             _ if self.args.quick => FEW_HEADERS,
             Paper::Tm19 => HEADERS,
+<<<<<<< HEAD
             Paper::Sfl17 | Paper::Dec14 | Paper::Fts25 => PAPER_HEADERS,
+=======
+            Paper::Sfl17 | Paper::Dec14 => PAPER_HEADERS,
+            Paper::Fch14 => CLASSIFICATIONS,
+>>>>>>> main
         })
     }
 

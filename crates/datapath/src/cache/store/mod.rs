@@ -341,18 +341,20 @@ impl<P> Store<P> {
         match fitting {
             Some((_, number)) => number,
             None => {
+                let last = self.bounds.masks - 1;
                 let mut all = *mask;
-                if let Some(last) = self.tables.get(self.bounds.masks - 1) {
-                    // It does not look at all bits that it should.
-                    let words = all.iter_mut().zip(last.mask());
-                    words.for_each(|(all, own)| *all |= own);
-                    self.clear_table(self.bounds.masks - 1);
-                    self.tables[self.bounds.masks - 1] = MaskTable::new(all);
-                    return self.bounds.masks - 1;
-                }
                 for table in &self.tables {
                     let words = all.iter_mut().zip(table.mask());
                     words.for_each(|(all, own)| *all |= own);
+                }
+                // Whole words, so that few megaflows make it wider still.
+                all.iter_mut()
+                    .filter(|word| **word != 0)
+                    .for_each(|word| *word = u64::MAX);
+                if last < self.tables.len() {
+                    self.clear_table(last);
+                    self.tables[last] = MaskTable::new(all);
+                    return last;
                 }
                 self.add_table(all)
             }

@@ -6,7 +6,9 @@
 //! rows   [ state │ key word │ key word … ] [ … ]               words of the mask alone
 //! signatures   [ 32 bits ] [ … ]                               beside, for changes
 //! ```
-//! A bucket that is full gives up the row that was idle the longest.
+//! A bucket that is full gives up the row that was idle the longest. Where all of its rows
+//! are in use there are twice as many buckets, as long as there are as many rows as
+//! buckets.
 
 use super::signature::{Demand, Signature, agreeing};
 use crate::cache::bits::{Known, Words};
@@ -256,7 +258,12 @@ impl MaskTable {
             self.grow(secret);
         }
         let hash = self.hash(key, secret);
-        let bucket = self.bucket(hash);
+        let mut bucket = self.bucket(hash);
+        // Rows that are all in use would take turns.
+        while self.is_busy(bucket, state.tick) && self.used >= self.buckets.len() {
+            self.grow(secret);
+            bucket = self.bucket(hash);
+        }
         let (way, given_up) = match self.buckets[bucket].iter().position(|&it| it == EMPTY) {
             Some(way) => (way, None),
             None => {
@@ -296,6 +303,14 @@ impl MaskTable {
     #[allow(clippy::cast_possible_truncation)] // the low half is the row
     fn row_of(place: u64) -> Row {
         place as Row
+    }
+
+    /// Whether a bucket is full, of rows that were used not long ago.
+    fn is_busy(&self, bucket: usize, tick: u8) -> bool {
+        self.buckets[bucket].iter().all(|&place| {
+            let recent = |row| tick.wrapping_sub(self.state(row).tick) <= 1;
+            place != EMPTY && recent(MaskTable::row_of(place))
+        })
     }
 
     /// The way of a full bucket whose row was idle the longest.

@@ -1,0 +1,118 @@
+//! Stand-ins for the port lists of two cloud providers, which are private.
+//!
+//! The paper says how many entries they have once ranges are values under masks, 1,038
+//! and 32, and that "high entropy" rules are at one end of the field. So the short list has
+//! ports of well-known services, and the long one ports and ranges of ports, most of them
+//! low, in a few clusters.
+
+use std::sync::Arc;
+
+use classyard_datapath::header_space::Term;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::exact;
+
+/// The entries of both lists in the paper.
+pub(super) const LONG: usize = 1_038;
+pub(super) const SHORT: usize = 32;
+
+/// Ports of well-known services.
+const SERVICES: [u16; SHORT] = [
+    20, 21, 22, 23, 25, 53, 69, 80, 110, 111, 123, 135, 137, 138, 139, 143, 161, 162, 179, 389,
+    443, 445, 465, 514, 587, 636, 993, 995, 1433, 1521, 3306, 3389,
+];
+
+/// Where the long list has its ports: the first, how many, and in how many of 20 cases.
+const CLUSTERS: [(u32, u32, u32); 5] = [
+    (0, 1_024, 9),
+    (1_024, 4_096, 5),
+    (5_000, 2_000, 3),
+    (8_000, 1_500, 2),
+    (27_000, 1_000, 1),
+];
+
+/// The short list.
+pub(super) fn short() -> Arc<[Term<1>]> {
+    exact(&SERVICES)
+}
+
+/// The long list: ranges without overlaps, ascending, each as values under masks.
+pub(super) fn long() -> Arc<[Term<1>]> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut ranges: Vec<(u32, u32)> = Vec::new();
+    let mut entries = 0;
+    while entries < LONG {
+        let mut case = random.random_range(0..20);
+        let cluster = CLUSTERS.iter().find(|(.., cases)| {
+            let is_here = case < *cases;
+            case = case.saturating_sub(*cases);
+            is_here
+        });
+        let (first, ports, _) = *cluster.expect("twenty cases");
+        let low = first + random.random_range(0..ports);
+        // Most entries of firewalls are single ports, some a few, and few are many.
+        let length = match random.random_range(0..20) {
+            0..14 => 1,
+            14..19 => random.random_range(2..=16),
+            _ => random.random_range(17..=100),
+        };
+        let high = low + length - 1;
+        let apart = |&(other_low, other_high): &(u32, u32)| high < other_low || other_high < low;
+        let masks = under_masks(low, high).len();
+        if ranges.iter().all(apart) && entries + masks <= LONG {
+            entries += masks;
+            ranges.push((low, high));
+        }
+    }
+    ranges.sort_unstable();
+    let terms = ranges
+        .iter()
+        .flat_map(|&(low, high)| under_masks(low, high));
+    terms.collect()
+}
+
+/// A range of ports as values under masks, as few as there can be.
+fn under_masks(mut low: u32, high: u32) -> Vec<Term<1>> {
+    let mut terms = Vec::new();
+    while low <= high {
+        // The largest aligned block that begins here and ends in the range.
+        let mut size = 1u32 << low.trailing_zeros().min(16);
+        while low + size - 1 > high {
+            size /= 2;
+        }
+        let mask = u64::from(u16::MAX) & !u64::from(size - 1);
+        terms.push(Term::new([u64::from(low)], [mask]));
+        low += size;
+    }
+    terms
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_under_masks() {
+        for (low, high, masks) in [(0, 65_535, 1), (1, 14, 6), (80, 80, 1), (1_024, 65_535, 6)] {
+            let terms = under_masks(low, high);
+            assert_eq!(terms.len(), masks);
+            for port in 0..=u32::from(u16::MAX) {
+                let held = terms
+                    .iter()
+                    .filter(|term| term.contains(&[u64::from(port)]));
+                let expected = usize::from((low..=high).contains(&port));
+                assert_eq!(held.count(), expected, "{port} of {low}-{high}");
+            }
+        }
+    }
+
+    #[test]
+    fn lists_are_as_long_as_the_papers() {
+        assert_eq!(short().len(), SHORT);
+        let long = long();
+        assert_eq!(long.len(), LONG);
+        let exact = long.iter().filter(|term| term.mask() == &[0xffff]).count();
+        assert!((LONG / 2..LONG).contains(&exact), "{exact}");
+    }
+}

@@ -1,0 +1,222 @@
+//! What a change of one flow entry costs a worker that has very many megaflows cached:
+//! the time from the moment when the change is visible until a vector of one packet is
+//! processed, and how many megaflows it removed.
+//!
+//! ```text
+//! cargo run --release -p classyard-datapath --example coherence -- [MEGAFLOWS]
+//! ```
+//! Two tables: the first one has an entry for each of 4,096 networks of sources, the
+//! second one an entry for each of 65,536 pairs of a network of destinations and a port;
+//! each packet of another pair is another megaflow.
+
+#![allow(clippy::print_stdout, clippy::cast_precision_loss)]
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use classyard::EngineSpec;
+use classyard_datapath::cache::microflow::KINDS;
+use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
+use classyard_datapath::pipeline::{CacheSettings, Discard, Message, Pipeline, PortState, Worker};
+use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
+
+/// Entries of the second table.
+const SERVICES: u32 = 65_536;
+
+/// Changes that are measured of each kind.
+const CHANGES: u32 = 400;
+
+fn main() {
+    let wanted = std::env::args().nth(1);
+    let wanted = wanted.map_or(100_000, |text| text.parse().expect("a number of megaflows"));
+    let mut pipeline = pipeline();
+    let mut worker = pipeline.cached_worker(CacheSettings {
+        microflows: KINDS.last().map(|&kind| (kind, 131_072)),
+        megaflows: true,
+        max_megaflows: 1 << 20,
+        max_masks: 32,
+        always: true,
+        seed: 1,
+    });
+    let begin = Instant::now();
+    let mut flow = 0;
+    while worker.caches().expect("it has caches").megaflows < wanted {
+        let mut packets: Vec<Packet> = (flow..flow + 32).map(packet).collect();
+        worker.process(&mut packets, Duration::ZERO, &mut Discard);
+        flow += 32;
+    }
+    let status = worker.caches().expect("it has caches");
+    println!(
+        "{} megaflows with {} masks and {} paths, {:.1} MB, after {:.1} s",
+        status.megaflows,
+        status.masks,
+        status.paths,
+        status.megaflow_bytes as f64 / 1e6,
+        begin.elapsed().as_secs_f64()
+    );
+    let quiet = measure(&mut pipeline, &mut worker, |_, _| {});
+    print("no change", &quiet);
+    // An entry that no cached flow meets, one that some meet, and the entries of these.
+    let far = measure(&mut pipeline, &mut worker, |pipeline, number| {
+        apply(
+            pipeline,
+            &message(Command::Add, 40_000, 0xc000_0000 | number << 8, 7),
+        );
+    });
+    print("an entry that no megaflow overlaps is added", &far);
+    let near = measure(&mut pipeline, &mut worker, |pipeline, number| {
+        let (network, port) = service(number);
+        apply(pipeline, &message(Command::Add, 40_000, network, port));
+    });
+    print("an entry is added before one that megaflows have", &near);
+    let gone = measure(&mut pipeline, &mut worker, |pipeline, number| {
+        let (network, port) = service(10_000 + number);
+        let delete = Command::Delete { strict: true };
+        apply(pipeline, &message(delete, 100, network, port));
+    });
+    print("an entry that megaflows have is removed", &gone);
+}
+
+/// Times of the first packet after each change, and megaflows that went.
+fn measure(
+    pipeline: &mut Pipeline,
+    worker: &mut Worker,
+    mut change: impl FnMut(&mut Pipeline, u32),
+) -> (Vec<Duration>, u64) {
+    let removed = |worker: &Worker| worker.caches().expect("it has caches").removed;
+    let before = removed(worker);
+    let times = (0..CHANGES).map(|number| {
+        change(pipeline, number);
+        let mut packets = [packet(0)];
+        let begin = Instant::now();
+        worker.process(&mut packets, Duration::ZERO, &mut Discard);
+        begin.elapsed()
+    });
+    let mut times: Vec<Duration> = times.collect();
+    times.sort();
+    (times, removed(worker) - before)
+}
+
+fn print(what: &str, (times, removed): &(Vec<Duration>, u64)) {
+    let micros = |at: usize| times[at].as_secs_f64() * 1e6;
+    println!(
+        "{what}: median {:.1} µs, 99 % {:.1} µs, most {:.1} µs; {:.1} megaflows removed",
+        micros(times.len() / 2),
+        micros(times.len() * 99 / 100),
+        micros(times.len() - 1),
+        *removed as f64 / f64::from(CHANGES)
+    );
+}
+
+/// The network and port of an entry of the second table.
+fn service(number: u32) -> (u32, u16) {
+    let port = u16::try_from(1000 + number % 16).expect("a small number");
+    (0x0a00_0000 | (number / 16) << 8, port)
+}
+
+/// A packet of a flow: every one of another source and service than the one before.
+fn packet(flow: u32) -> Packet {
+    let mixed = flow.wrapping_mul(0x9e37_79b1);
+    let (network, port) = service(mixed % SERVICES);
+    let source = 0x1400_0000 | (mixed >> 20) << 12 | 5;
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
+    frame.extend(source.to_be_bytes());
+    frame.extend((network | 9).to_be_bytes());
+    frame.extend(30_000_u16.to_be_bytes());
+    frame.extend(port.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+    Packet::new(&frame, 1)
+}
+
+fn flow(values: &[(Field, u128, u128)]) -> Arc<FlowMatch> {
+    let values = values
+        .iter()
+        .map(|&(field, value, mask)| FieldValue { field, value, mask });
+    Arc::new(FlowMatch::new(values).expect("a match"))
+}
+
+fn ipv4() -> (Field, u128, u128) {
+    (Field::EthType, 0x800, 0xffff)
+}
+
+/// A message about an entry of the second table.
+fn message(command: Command, priority: u16, network: u32, port: u16) -> Message {
+    let values = [
+        ipv4(),
+        (Field::IpProto, 6, 0xff),
+        (Field::Ipv4Dst, u128::from(network), 0xffff_ff00),
+        (Field::TcpDst, u128::from(port), 0xffff),
+    ];
+    entry(command, TableId(1), priority, flow(&values), None)
+}
+
+fn entry(
+    command: Command,
+    table: TableId,
+    priority: u16,
+    flow: Arc<FlowMatch>,
+    goto_table: Option<TableId>,
+) -> Message {
+    let output = Action::Output {
+        port: PortNo(2),
+        max_len: 0,
+    };
+    Message::Flow(FlowMod {
+        command,
+        table,
+        priority,
+        flow,
+        cookie: 0,
+        cookie_mask: 0,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        importance: 0,
+        flags: FlowFlags::default(),
+        instructions: Arc::new(Instructions {
+            apply: if goto_table.is_none() {
+                vec![output]
+            } else {
+                Vec::new()
+            },
+            goto_table,
+            ..Instructions::default()
+        }),
+        out_port: None,
+        out_group: None,
+    })
+}
+
+fn apply(pipeline: &mut Pipeline, message: &Message) {
+    let made = pipeline.apply(std::slice::from_ref(message), Duration::ZERO);
+    made.expect("the message fits");
+}
+
+fn pipeline() -> Pipeline {
+    let mut pipeline = Pipeline::new(TableSettings {
+        engine: EngineSpec::parse("forest").expect("the engine's name"),
+        rebuild_below: 1000,
+    });
+    let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
+    let mut messages = vec![port(1), port(2)];
+    for number in 0..4096_u128 {
+        let source = (Field::Ipv4Src, 0x1400_0000 | number << 12, 0xffff_f000);
+        let matches = flow(&[ipv4(), source]);
+        messages.push(entry(
+            Command::Add,
+            TableId(0),
+            10,
+            matches,
+            Some(TableId(1)),
+        ));
+    }
+    for number in 0..SERVICES {
+        let (network, port) = service(number);
+        messages.push(message(Command::Add, 100, network, port));
+    }
+    pipeline
+        .apply(&messages, Duration::ZERO)
+        .expect("the messages fit");
+    pipeline.rebuild().expect("engines are built");
+    pipeline
+}
