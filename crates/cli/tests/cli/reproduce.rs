@@ -379,6 +379,67 @@ fn dec14_predicts_what_it_measures() {
         .complains("rule sets of its own");
 }
 
+/// Formulas as printed, caches beside each other, and search lengths; on short traces.
+#[test]
+fn fts25_compares_caches_and_formulas() {
+    let folder = Folder::new();
+    let out = folder.path("figures");
+    let command = format!("reproduce fts25 --quick --headers 60k --out {out}");
+    let done = run(&command).exits(0);
+    for claim in [
+        "Table 1", "Table 2", "Fig. 9", "Fig. 10", "Fig. 11", "Fig. 12", "Fig. 13", "Fig. 14",
+        "eq. 5", "eq. 8",
+    ] {
+        assert!(done.stdout.contains(claim), "{claim}");
+    }
+    for printed in ["12 of 12 rows as printed", "16 of 16 rows as printed"] {
+        assert!(done.stdout.contains(printed), "{printed}");
+    }
+    let out = Path::new(&out);
+    let (heading, caches) = csv(&out.join("hit-rates.csv"));
+    let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
+    for row in &caches {
+        let rate: f64 = row[place("hit_rate")].parse().unwrap();
+        assert!(rate > 0.0 && rate < 1.0, "{row:?}");
+        if row[place("comparison")] == "Bytes" && !row[place("cache")].contains("without") {
+            let [bytes, most]: [usize; 2] =
+                ["bytes", "x"].map(|name| row[place(name)].parse().unwrap());
+            assert!(
+                (most / 2..=most).contains(&bytes),
+                "{row:?}: {bytes} {most}"
+            );
+        }
+    }
+    let (heading, lengths) = csv(&out.join("search-length.csv"));
+    let place = |name: &str| heading.iter().position(|one| one == name).unwrap();
+    // Nine schemes on two traces; sorted tuples fail fewer lookups than unsorted ones.
+    assert_eq!(lengths.len(), 2 * 9);
+    let failed = |scheme: &str| -> f64 {
+        let row = lengths
+            .iter()
+            .find(|row| row[place("scheme")] == scheme)
+            .unwrap();
+        row[place("failed_lookups")].parse().unwrap()
+    };
+    assert!(failed("no cache sorted") < failed("no cache unsorted"));
+    let (_, rates) = csv(&out.join("cache-rates.csv"));
+    assert_eq!(rates.len(), 5);
+    let page = fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(!page.contains("NaN") && !page.contains("inf "));
+    // One for Fig. 9, three for Figs. 10 to 12, four of all caches, Figs. 13 and 14.
+    assert_eq!(page.matches("<svg").count(), 1 + 3 + 4 + 2);
+
+    // Nothing is measured again.
+    let points = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    run(&command).exits(0).complains("going on after");
+    let again = fs::read_to_string(out.join("points.ndjson")).unwrap();
+    assert_eq!(again, points);
+
+    run("reproduce fts25 --sizes 1k")
+        .exits(2)
+        .complains("traffic of its own");
+}
+
 /// The access list of a pipeline: every engine decides alike, all figures are there,
 /// and nothing is said of the cache that pipelines do not have.
 #[test]

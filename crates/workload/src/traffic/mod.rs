@@ -11,6 +11,8 @@
 //! | [`TrafficRecipe::OneBucket`] | points of the rule whose lookup is the most work | – |
 //! | [`TrafficRecipe::Worst`] | headers whose lookup is the most work | – |
 //!
+//! Caches are measured with [`locality`], a stream of packets that needs no policy.
+//!
 //! ```
 //! use classyard::NoProgress;
 //! use classyard_workload::generate::{Family, Profile, Recipe, generate};
@@ -41,6 +43,7 @@ use classyard::{
 use thiserror::Error;
 
 mod flows;
+pub mod locality;
 mod misses;
 pub mod worst;
 

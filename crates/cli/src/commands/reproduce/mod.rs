@@ -10,6 +10,7 @@ use crate::reporter::Reporter;
 mod claims;
 mod dec14;
 mod fch14;
+mod fts25;
 mod html;
 mod machine;
 mod points;
@@ -64,10 +65,17 @@ Figures of fch14 (Flow Caching for High Entropy Packet Fields, 2014):
   cost             what computing flows adds to classification (Table 6)
   cross-product    all flows of a pipeline ahead of time (Fig. 2)
 
+Figures of fts25 (FastTSS, 2025):
+  tables              hit rates and search lengths by formula (Tables 1 and 2)
+  wildcarding-flows   flows that share an entry, over time (Fig. 9)
+  hit-rates           hit rates by size, threshold, scheme and bytes (Figs. 10 to 12)
+  search-length       average search length, and eqs. 5 to 8 (Figs. 13 and 14)
+
 Examples:
   classyard reproduce sfl17 --quick
   classyard reproduce dec14 --quick
   classyard reproduce fch14 --quick
+  classyard reproduce fts25 --quick
   classyard reproduce tm19
   classyard reproduce tm19 --section 5 --quick --out switch
   classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures
@@ -116,7 +124,7 @@ pub(crate) struct Args {
     profiles: Vec<String>,
 
     /// Headers in each trace [default: tm19 200k, sfl17 and dec14 100k, fch14's cost
-    /// 10M, quick 20k]
+    /// 10M, quick 20k; fts25 15,420,235 packets, quick 2M]
     #[arg(long, value_parser = some, value_name = "COUNT")]
     headers: Option<usize>,
 
@@ -157,6 +165,8 @@ enum Paper {
     Dec14,
     /// Flow Caching for High Entropy Packet Fields, 2014
     Fch14,
+    /// Xiong et al., FastTSS, 2025
+    Fts25,
 }
 
 /// A section of [TM19].
@@ -185,6 +195,7 @@ impl Paper {
             Paper::Sfl17 => "sfl17",
             Paper::Dec14 => "dec14",
             Paper::Fch14 => "fch14",
+            Paper::Fts25 => "fts25",
         }
     }
 
@@ -201,6 +212,7 @@ impl Paper {
             Paper::Fch14 => {
                 "Flow caching for high entropy packet fields [FCH14], measured with classyard"
             }
+            Paper::Fts25 => "FastTSS [FTS25], measured with classyard",
         }
     }
 
@@ -312,6 +324,24 @@ impl Paper {
                     draw: fch14::cross_product::draw,
                 },
             ],
+            Paper::Fts25 => &[
+                Figure {
+                    name: "tables",
+                    draw: fts25::tables::draw,
+                },
+                Figure {
+                    name: "wildcarding-flows",
+                    draw: fts25::flows::draw,
+                },
+                Figure {
+                    name: "hit-rates",
+                    draw: fts25::hit_rates::draw,
+                },
+                Figure {
+                    name: "search-length",
+                    draw: fts25::search_length::draw,
+                },
+            ],
         }
     }
 }
@@ -328,6 +358,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     }
     if args.paper == Paper::Fch14 {
         check_ports(args)?;
+    }
+    if args.paper == Paper::Fts25 && !(args.profiles.is_empty() && args.sizes.is_empty()) {
+        return Err(Failure::usage(
+            "fts25 has traffic of its own, like the paper's traces, and no rules",
+        )
+        .with_help(
+            "leave --profiles and --sizes out; --headers is for the packets of each trace",
+        ));
     }
     let mut study = Study::new(args, reporter)?;
     let mut sections = Vec::new();

@@ -137,7 +137,7 @@ impl<'a> Study<'a> {
         self.args.headers.unwrap_or(match self.args.paper {
             _ if self.args.quick => FEW_HEADERS,
             Paper::Tm19 => HEADERS,
-            Paper::Sfl17 | Paper::Dec14 => PAPER_HEADERS,
+            Paper::Sfl17 | Paper::Dec14 | Paper::Fts25 => PAPER_HEADERS,
             Paper::Fch14 => CLASSIFICATIONS,
         })
     }

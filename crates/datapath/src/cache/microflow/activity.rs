@@ -19,9 +19,9 @@
 //! slot   ← (flow, now)                                             Alg. 1, line 17
 //! ```
 //! # The threshold
-//! Unless it is fixed, it follows the cache: when many admissions give up a flow that has
-//! not expired, there are more active flows than room, and it falls; when few do, it
-//! rises.
+//! Unless it is fixed, it follows the cache: when many admissions give up a flow that is
+//! still active, as it was idle for less than the threshold, there are more active flows
+//! than room, and the threshold falls; when few do, it rises.
 //!
 //! # Where we differ from the paper, and why
 //! Alg. 1 stores the packet (line 17) before it compares with the previous one (line
@@ -60,6 +60,7 @@ struct Tuning {
     period: u32,
     offers: u32,
     admitted: u32,
+    /// Of these, those that replaced an active flow.
     replaced: u32,
 }
 
@@ -108,12 +109,14 @@ impl Activity {
         is_active
     }
 
-    /// A flow was admitted, and one that has not expired was given up for it or not.
+    /// A flow was admitted, and maybe another one given up for it, which was idle for so
+    /// many ticks.
     #[inline]
-    pub(super) fn admitted(&mut self, has_replaced: bool) {
+    pub(super) fn admitted(&mut self, replaced_idle: Option<u32>) {
         if let Some(tuning) = &mut self.tuning {
             tuning.admitted += 1;
-            tuning.replaced += u32::from(has_replaced);
+            let was_active = replaced_idle.is_some_and(|idle| idle <= self.threshold);
+            tuning.replaced += u32::from(was_active);
         }
     }
 

@@ -134,15 +134,15 @@ impl<const WAYS: usize> Cuckoo<WAYS> {
         if let Some((bucket, way)) = room {
             self.buckets[bucket].put(way, entry);
             self.used += 1;
-            self.activity.admitted(false);
+            self.activity.admitted(None);
             return;
         }
         let bucket = &mut self.buckets[candidates[0]];
         let way = bucket.longest_idle(now, |_| true).expect("it is full");
-        let is_over = self.scan.is_over(bucket.times[way], now);
+        let idle = now.since(bucket.times[way]);
         bucket.put(way, entry);
         self.evicted += 1;
-        self.activity.admitted(!is_over);
+        self.activity.admitted(Some(idle));
     }
 
     /// Moves an entry of a full bucket to its other bucket, and others before it so that

@@ -142,7 +142,7 @@ impl Scan {
 
     /// Whether an entry of that time has expired.
     #[inline]
-    pub(super) fn is_over(&self, time: Tick, now: Tick) -> bool {
+    fn is_over(&self, time: Tick, now: Tick) -> bool {
         now.since(time) > self.timeout
     }
 

@@ -197,14 +197,14 @@ impl<const WAYS: usize> Wef<WAYS> {
         } else {
             let bucket = &mut self.buckets[own];
             let way = bucket.longest_idle(now, |_| true).expect("it is full");
-            let is_over = self.scan.is_over(bucket.times[way], now);
+            let idle = now.since(bucket.times[way]);
             bucket.put(way, entry(OWN));
             self.evicted += 1;
-            self.activity.admitted(!is_over);
+            self.activity.admitted(Some(idle));
             return;
         }
         self.used += 1;
-        self.activity.admitted(false);
+        self.activity.admitted(None);
     }
 
     /// A vacancy in a neighbour of a bucket, made by moving flows if need be.

@@ -1,0 +1,438 @@
+//! A tuple space whose tuples are kept in the order of their use.
+//!
+//! # Idea
+//! A tuple has all flow entries with one mask, in a hash table. A lookup searches tuple by
+//! tuple until one has an entry for the packet; entries do not overlap, so it is the only
+//! one. The tuples that are referenced most come first, so that most lookups end early.
+//!
+//! # Data layout
+//! ```text
+//! order:   tuple 3 ▸ tuple 0 ▸ tuple 7 ▸ …       by metric, the greatest first
+//! tuple:   mask [u64; W] │ metric f64 │ buckets 2^9 (configured) × u32: first entry
+//! entry:   masked key [u64; W] │ value u32 │ next u32     in one array for all tuples
+//! ```
+//!
+//! # Lookup
+//! ```text
+//! for tuple in order:
+//!     for entry in tuple.buckets[hash(key & mask)]:       each is one step of the search
+//!         entry.key = key & mask: found
+//! ```
+//! The *search length* is the number of entries that were compared, in all tuples.
+//!
+//! # Sorting
+//! ```text
+//! metric of the tuple += 1/α, truncated to 1/λ … λ        eq. 3; α: entries / buckets
+//! while the metric is above that of the tuple before it: both are swapped
+//! now and then: all metrics are divided by the greatest
+//! ```
+//!
+//! # Cost
+//! A failed tuple lookup α entries on average, the successful one α/2 + 1 (§5.2). An
+//! insertion or removal is a hash table's. 24 bytes an entry with two words, 2 KiB a
+//! tuple.
+//!
+//! # Where we differ from the paper, and why
+//! The paper says that metrics are normalised regularly, and not how often; see
+//! [`TupleConfig::normalise_every`]. A lookup changes nothing:
+//! [`reference`](SortedTuples::reference) sorts, so that the caller may leave it out for
+//! packets that enter the cache, as Alg. 1 does.
+//!
+//! # References
+//! [FTS25] §4.3, eq. 3, Fig. 8, Alg. 1.
+//!
+//! [FTS25]: classyard::papers#fts25
+
+/// What a tuple space is made with.
+#[derive(Clone, Copy, Debug)]
+pub struct TupleConfig {
+    /// Each tuple has 2 to the power of that many buckets, at most 24.
+    pub bucket_bits: u32,
+    /// λ of eq. 3, above 1.
+    pub truncation: f64,
+    /// Metrics are normalised once in so many references, at least 1.
+    pub normalise_every: u32,
+    /// Whether tuples are sorted; else they stay in the order in which they were made.
+    pub is_sorted: bool,
+}
+
+impl Default for TupleConfig {
+    /// As in the paper: 2^9 buckets, λ = 4; normalised once in 65,536 references.
+    fn default() -> TupleConfig {
+        TupleConfig {
+            bucket_bits: 9,
+            truncation: 4.0,
+            normalise_every: 1 << 16,
+            is_sorted: true,
+        }
+    }
+}
+
+/// Where a lookup ended, and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Search {
+    /// The entry's value; `None` if no tuple has an entry.
+    pub value: Option<u32>,
+    /// Tuples without an entry that were searched: the place of the tuple that has it, in
+    /// the order.
+    pub failed: usize,
+    /// Entries that were compared.
+    pub length: usize,
+}
+
+/// No entry.
+const END: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry<const W: usize> {
+    key: [u64; W],
+    value: u32,
+    next: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Tuple<const W: usize> {
+    mask: [u64; W],
+    metric: f64,
+    buckets: Box<[u32]>,
+    entries: usize,
+    references: u64,
+}
+
+/// A tuple as others see it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TupleState<const W: usize> {
+    /// Its mask.
+    pub mask: [u64; W],
+    /// Its flow entries.
+    pub entries: usize,
+    /// Entries divided by buckets.
+    pub load_factor: f64,
+    /// Its sorting metric.
+    pub metric: f64,
+    /// How often it was referenced.
+    pub references: u64,
+}
+
+/// A tuple space; keys have `W` words.
+#[derive(Clone, Debug)]
+pub struct SortedTuples<const W: usize> {
+    config: TupleConfig,
+    /// In the order in which they are searched.
+    tuples: Vec<Tuple<W>>,
+    entries: Vec<Entry<W>>,
+    /// The first of the entries that are not in use.
+    free: u32,
+    until_normalised: u32,
+}
+
+impl<const W: usize> SortedTuples<W> {
+    /// Without tuples.
+    #[must_use]
+    pub fn new(config: TupleConfig) -> SortedTuples<W> {
+        let config = TupleConfig {
+            bucket_bits: config.bucket_bits.min(24),
+            truncation: config.truncation.max(1.0),
+            normalise_every: config.normalise_every.max(1),
+            ..config
+        };
+        SortedTuples {
+            config,
+            tuples: Vec::new(),
+            entries: Vec::new(),
+            free: END,
+            until_normalised: config.normalise_every,
+        }
+    }
+
+    /// Searches for a key.
+    #[must_use]
+    pub fn look_up(&self, key: &[u64; W]) -> Search {
+        let mut length = 0;
+        for (failed, tuple) in self.tuples.iter().enumerate() {
+            let key = masked(key, &tuple.mask);
+            let mut next = tuple.buckets[bucket(&key, tuple.buckets.len())];
+            while next != END {
+                let entry = &self.entries[next as usize];
+                length += 1;
+                if entry.key == key {
+                    return Search {
+                        value: Some(entry.value),
+                        failed,
+                        length,
+                    };
+                }
+                next = entry.next;
+            }
+        }
+        Search {
+            value: None,
+            failed: self.tuples.len(),
+            length,
+        }
+    }
+
+    /// A packet matched an entry of the tuple in that place of the order: its metric
+    /// grows, and it moves forward past tuples with smaller ones.
+    pub fn reference(&mut self, place: usize) {
+        let buckets = self.buckets();
+        let truncation = self.config.truncation;
+        let tuple = &mut self.tuples[place];
+        tuple.references += 1;
+        if !self.config.is_sorted {
+            return;
+        }
+        // 1/α; infinite when the tuple has no entries.
+        let inverse = buckets / tuple.entries as f64;
+        tuple.metric += inverse.clamp(1.0 / truncation, truncation);
+        let mut place = place;
+        while place > 0 && self.tuples[place].metric > self.tuples[place - 1].metric {
+            self.tuples.swap(place, place - 1);
+            place -= 1;
+        }
+        self.until_normalised -= 1;
+        if self.until_normalised == 0 {
+            self.until_normalised = self.config.normalise_every;
+            self.normalise();
+        }
+    }
+
+    /// Divides all metrics by the greatest, which is the first one.
+    fn normalise(&mut self) {
+        let greatest = self.tuples.first().map_or(0.0, |tuple| tuple.metric);
+        if greatest > 0.0 {
+            for tuple in &mut self.tuples {
+                tuple.metric /= greatest;
+            }
+        }
+    }
+
+    /// Adds an entry, or changes the value of the one with that mask and masked key.
+    /// Returns the value that it had.
+    ///
+    /// # Panics
+    /// With more than 2^32 − 2 entries.
+    pub fn insert(&mut self, mask: &[u64; W], key: &[u64; W], value: u32) -> Option<u32> {
+        let place = self.place(mask).unwrap_or_else(|| {
+            self.tuples.push(Tuple {
+                mask: *mask,
+                metric: 0.0,
+                buckets: vec![END; 1 << self.config.bucket_bits].into_boxed_slice(),
+                entries: 0,
+                references: 0,
+            });
+            self.tuples.len() - 1
+        });
+        let key = masked(key, mask);
+        let tuple = &mut self.tuples[place];
+        let first = &mut tuple.buckets[bucket(&key, 1 << self.config.bucket_bits)];
+        let mut next = *first;
+        while next != END {
+            let entry = &mut self.entries[next as usize];
+            if entry.key == key {
+                return Some(std::mem::replace(&mut entry.value, value));
+            }
+            next = entry.next;
+        }
+        let entry = Entry {
+            key,
+            value,
+            next: *first,
+        };
+        if self.free == END {
+            *first = u32::try_from(self.entries.len()).expect("fewer than 2^32 entries");
+            assert!(*first != END, "fewer than 2^32 - 1 entries");
+            self.entries.push(entry);
+        } else {
+            *first = self.free;
+            let reused = &mut self.entries[self.free as usize];
+            self.free = reused.next;
+            *reused = entry;
+        }
+        tuple.entries += 1;
+        None
+    }
+
+    /// Removes the entry with that mask and masked key. Returns its value. A tuple that
+    /// has no entries any more stays.
+    pub fn remove(&mut self, mask: &[u64; W], key: &[u64; W]) -> Option<u32> {
+        let place = self.place(mask)?;
+        let key = masked(key, mask);
+        let tuple = &mut self.tuples[place];
+        let chain = bucket(&key, tuple.buckets.len());
+        let (mut before, mut next) = (END, tuple.buckets[chain]);
+        while next != END {
+            let entry = self.entries[next as usize];
+            if entry.key != key {
+                (before, next) = (next, entry.next);
+                continue;
+            }
+            match before {
+                END => tuple.buckets[chain] = entry.next,
+                before => self.entries[before as usize].next = entry.next,
+            }
+            tuple.entries -= 1;
+            self.entries[next as usize].next = self.free;
+            self.free = next;
+            return Some(entry.value);
+        }
+        None
+    }
+
+    fn place(&self, mask: &[u64; W]) -> Option<usize> {
+        self.tuples.iter().position(|tuple| tuple.mask == *mask)
+    }
+
+    /// Buckets of a tuple.
+    fn buckets(&self) -> f64 {
+        f64::from(1_u32 << self.config.bucket_bits)
+    }
+
+    /// The tuples, in the order in which they are searched.
+    pub fn tuples(&self) -> impl Iterator<Item = TupleState<W>> {
+        let buckets = self.buckets();
+        self.tuples.iter().map(move |tuple| TupleState {
+            mask: tuple.mask,
+            entries: tuple.entries,
+            load_factor: tuple.entries as f64 / buckets,
+            metric: tuple.metric,
+            references: tuple.references,
+        })
+    }
+
+    /// Flow entries of all tuples.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tuples.iter().map(|tuple| tuple.entries).sum()
+    }
+
+    /// Whether there are no flow entries.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[inline]
+fn masked<const W: usize>(key: &[u64; W], mask: &[u64; W]) -> [u64; W] {
+    std::array::from_fn(|word| key[word] & mask[word])
+}
+
+/// The bucket of a masked key; there are a power of two.
+#[inline]
+fn bucket<const W: usize>(key: &[u64; W], buckets: usize) -> usize {
+    let hash = key.iter().fold(0_u64, |hash, &word| {
+        let product = u128::from(hash ^ word ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+        #[allow(clippy::cast_possible_truncation)] // both halves
+        let folded = (product >> 64) as u64 ^ product as u64;
+        folded
+    });
+    #[allow(clippy::cast_possible_truncation)] // at most 24 bits are used
+    let hash = (hash ^ hash >> 32) as u32;
+    hash as usize & (buckets - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MASKS: [[u64; 2]; 4] = [[0xff00, 0], [0, 0xf], [!0, !0], [0xf, 0xf0]];
+
+    fn space(is_sorted: bool) -> SortedTuples<2> {
+        SortedTuples::new(TupleConfig {
+            bucket_bits: 3,
+            is_sorted,
+            normalise_every: 50,
+            ..TupleConfig::default()
+        })
+    }
+
+    proptest! {
+        /// Against a map: an entry of some mask is found exactly if there is one.
+        #[test]
+        fn finds_what_a_map_finds(
+            steps in prop::collection::vec((0..4_usize, 0..40_u64, 0..6_u8), 1..400),
+            is_sorted: bool,
+        ) {
+            let mut space = space(is_sorted);
+            let mut map: HashMap<([u64; 2], [u64; 2]), u32> = HashMap::new();
+            for (step, &(mask, key, what)) in steps.iter().enumerate() {
+                let (mask, key) = (MASKS[mask], [key << 8 | key, key]);
+                let place = (mask, masked(&key, &mask));
+                let value = u32::try_from(step).unwrap();
+                match what {
+                    0..2 => {
+                        prop_assert_eq!(space.insert(&mask, &key, value), map.insert(place, value));
+                    }
+                    2 => prop_assert_eq!(space.remove(&mask, &key), map.remove(&place)),
+                    _ => {
+                        let search = space.look_up(&key);
+                        let all = MASKS.iter().filter_map(|mask| {
+                            map.get(&(*mask, masked(&key, mask))).copied()
+                        });
+                        let all: Vec<u32> = all.collect();
+                        match search.value {
+                            Some(value) => {
+                                prop_assert!(all.contains(&value));
+                                space.reference(search.failed);
+                            }
+                            None => prop_assert!(all.is_empty()),
+                        }
+                    }
+                }
+                prop_assert_eq!(space.len(), map.len());
+                prop_assert_eq!(space.is_empty(), map.is_empty());
+                if is_sorted {
+                    let metrics: Vec<f64> = space.tuples().map(|tuple| tuple.metric).collect();
+                    prop_assert!(metrics.is_sorted_by(|a, b| a >= b), "{:?}", metrics);
+                }
+            }
+        }
+    }
+
+    /// The metric grows by 1/α, between 1/λ and λ.
+    #[test]
+    fn metrics_are_those_of_equation_3() {
+        for (entries, growth) in [(1, 4.0), (4, 2.0), (16, 0.5), (64, 0.25)] {
+            let mut space = space(true);
+            for key in 0..entries {
+                space.insert(&MASKS[2], &[key, 0], 1);
+            }
+            space.reference(0);
+            let metric = space.tuples().next().unwrap().metric;
+            assert!((metric - growth).abs() < 1e-9, "{entries}: {metric}");
+        }
+    }
+
+    /// The tuple that is referenced most comes first, and the search becomes short.
+    #[test]
+    fn tuples_in_use_come_first() {
+        let mut space = space(true);
+        for (value, mask) in (0..).zip(&MASKS) {
+            space.insert(mask, &[0x0101_0101 << value, 0x11 << value], value);
+        }
+        let key = [0x0101_0101 << 3, 0x11 << 3];
+        assert_eq!(space.look_up(&key).failed, 3);
+        for _ in 0..200 {
+            let place = space.look_up(&key).failed;
+            space.reference(place);
+        }
+        let search = space.look_up(&key);
+        assert_eq!((search.failed, search.length), (0, 1));
+        assert!(space.tuples().all(|tuple| tuple.metric <= 200.0));
+    }
+
+    #[test]
+    fn entries_are_reused() {
+        let mut space = space(false);
+        for round in 0..100_u64 {
+            space.insert(&MASKS[2], &[round, 1], 7);
+            assert_eq!(space.remove(&MASKS[2], &[round, 1]), Some(7));
+        }
+        assert_eq!(space.entries.len(), 1);
+    }
+}
