@@ -87,6 +87,18 @@ impl CacheArgs {
         })
     }
 
+    /// A worker with these caches, which are asked whether they pay or not: to tell what
+    /// they know.
+    pub(crate) fn patient_worker(&self, pipeline: &mut Pipeline) -> Worker {
+        match self.settings() {
+            Some(settings) => pipeline.cached_worker(CacheSettings {
+                always: true,
+                ..settings
+            }),
+            None => pipeline.worker(),
+        }
+    }
+
     /// A worker with these caches.
     pub(crate) fn worker(&self, pipeline: &mut Pipeline) -> Worker {
         match self.settings() {

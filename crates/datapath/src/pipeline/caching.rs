@@ -105,6 +105,15 @@ pub struct CacheStatus {
     pub by_tables: u64,
 }
 
+/// What a worker's caches know of a packet.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CacheAnswer {
+    /// Whether the cache of single flows knows it; `None` without such a cache.
+    pub microflow: Option<bool>,
+    /// The megaflow that covers it.
+    pub megaflow: Option<Megaflow>,
+}
+
 /// A decision that is kept for later packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Megaflow {
@@ -167,6 +176,11 @@ fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
 mod cost {
     /// A flow's hash, and its lookup in a cache of single flows.
     pub(super) const MICROFLOW: f64 = 16.0;
+    /// What that and the megaflow cost besides where megaflows have as many bytes as
+    /// below, or more: they are not in the nearest caches of the processor.
+    pub(super) const FAR: f64 = 20.0;
+    /// See above.
+    pub(super) const FAR_BYTES: f64 = 3e6;
     /// A table of megaflows that a packet is looked up in.
     pub(super) const PROBE: f64 = 20.0;
     /// A flow table that a packet need not pass.
@@ -193,8 +207,13 @@ const SEEN: usize = 1 << 15;
 /// Of so many packets of flows that were not seen a moment ago one is watched.
 const SAMPLED: u32 = 64;
 
-/// Of the time that tables would take, the share that may be spent on watching packets.
-const WATCHING: f64 = 0.15;
+/// Of the time that tables would take, the share that may be spent on watching packets in
+/// any case.
+const WATCHING: f64 = 0.02;
+
+/// Of the time that caches have saved, the share that may be spent on it besides: what
+/// is learned is paid by what was learned.
+const REINVESTED: f64 = 0.5;
 
 /// The most time that may be left over for watching, in nanoseconds: for what comes after
 /// a start or a change.
@@ -657,11 +676,19 @@ impl Caches {
         }
         let tables = self.tables * cost::TABLE;
         let upkeep = std::mem::take(&mut self.upkeep);
-        let spare = count(lookups) * tables * WATCHING;
-        self.budget = (self.budget + spare).min(WATCHING_MOST);
         #[allow(clippy::cast_precision_loss)] // less than 2^53
-        let probes = work.probes as f64;
+        let (probes, bytes) = (work.probes as f64, self.store.bytes() as f64);
         let probe = probes * cost::PROBE;
+        // The more there is in them, the farther away caches are themselves.
+        let far = (bytes / cost::FAR_BYTES).min(1.0) * cost::FAR;
+        let microflow = cost::MICROFLOW + far;
+        let asked_for = match work.asked.0 {
+            true => count(lookups) * microflow,
+            false => 0.0,
+        };
+        let saved = count(known + found) * tables - asked_for - probe - upkeep;
+        let spare = count(lookups) * tables * WATCHING + saved.max(0.0) * REINVESTED;
+        self.budget = (self.budget + spare).min(WATCHING_MOST);
         if work.asked.1 {
             self.governors.1.end(probe + upkeep, count(found) * tables);
         }
@@ -675,34 +702,51 @@ impl Caches {
                 true => cost::PROBE,
                 false => tables,
             };
-            let cost = count(lookups) * cost::MICROFLOW + upkeep;
+            let cost = count(lookups) * microflow + upkeep;
             self.governors.0.end(cost, count(known) * next);
         }
     }
 
-    /// The megaflow that covers a packet, if there is one.
-    pub(super) fn megaflow(
+    /// What the caches know of a packet.
+    pub(super) fn ask(
         &mut self,
         (side, tally): (&Side, &Tally),
         packet: &Packet,
-    ) -> Option<Megaflow> {
+        now: Duration,
+    ) -> CacheAnswer {
         self.follow(side, tally);
-        let mut decision = None;
         let words = packet.key().words();
-        self.store.find(
-            |_| words,
-            &mut vec![0],
-            |_, found, _| decision = Some(found),
-        );
-        let (key, mask, path) = self.store.megaflow(decision?)?;
-        let (path, _) = self.store.paths.get(path);
-        let steps = path.steps.iter();
-        Some(Megaflow {
-            key,
-            mask,
-            steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
-            rest: path.rest,
-        })
+        let microflow = self.microflows.as_mut().map(|cache| {
+            let mut found = [Decision::NONE];
+            cache.look_up(
+                &[flow_of(words, self.secrets)],
+                nanoseconds(now),
+                &mut found,
+            );
+            found[0].is_some() && matches!(self.store.check(found[0], words), Found::Path(_))
+        });
+        let mut decision = None;
+        let found = |_, covers, found| {
+            if let Found::Path(_) = found {
+                decision = Some(covers);
+            }
+        };
+        self.store.find(|_| words, &mut vec![0], found);
+        let megaflow = decision.and_then(|decision| self.store.megaflow(decision));
+        let megaflow = megaflow.map(|(key, mask, path)| {
+            let (path, _) = self.store.paths.get(path);
+            let steps = path.steps.iter();
+            Megaflow {
+                key,
+                mask,
+                steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
+                rest: path.rest,
+            }
+        });
+        CacheAnswer {
+            microflow,
+            megaflow,
+        }
     }
 }
 

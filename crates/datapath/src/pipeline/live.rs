@@ -10,7 +10,7 @@ use classyard::table::{Reader, Table, Writer};
 use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
 use super::actions::{NO_TABLE, Run};
-use super::caching::{CacheSettings, CacheStatus, Caches, Megaflow};
+use super::caching::{CacheAnswer, CacheSettings, CacheStatus, Caches};
 use super::expiry::{Expiry, Verdict, judge};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
@@ -519,10 +519,11 @@ impl Worker {
         self.caches.as_ref().map(|caches| caches.status())
     }
 
-    /// The megaflow that covers a packet, if its caches have one.
-    pub fn megaflow(&mut self, packet: &Packet) -> Option<Megaflow> {
+    /// What its caches know of a packet, if it has some. Nothing is processed.
+    pub fn ask_caches(&mut self, packet: &Packet, now: Duration) -> Option<CacheAnswer> {
         let side = self.reader.pin();
-        self.caches.as_mut()?.megaflow((&side, &self.tally), packet)
+        let caches = self.caches.as_mut()?;
+        Some(caches.ask((&side, &self.tally), packet, now))
     }
 
     /// Carries out the actions of a packet from the controller (`ofp_packet_out`), as

@@ -64,7 +64,7 @@ mod tally;
 mod trace;
 
 pub use actions::flow_hash;
-pub use caching::{CacheSettings, CacheStatus, Megaflow};
+pub use caching::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use classyard_datapath::Packet;
-use classyard_datapath::pipeline::Discard;
+use classyard_datapath::pipeline::{CacheAnswer, Discard, Worker};
 
 use crate::failure::Failure;
+use crate::input::caches::CacheArgs;
 use crate::input::switch::{Frames, SwitchArgs, add_ports};
 use crate::output::OutputArgs;
 use crate::output::style::counted;
@@ -19,9 +20,9 @@ use report::{TraceReport, Traced};
 ///
 /// Tells every table that the packet comes to, the flow that wins it there with its
 /// line, flows that nearly won it and what refused them, the fields that mattered,
-/// meters, groups, what is rewritten, and what goes out where. Packets of the capture
-/// before it are processed first, so meters and timeouts are as they were then. Without
-/// files, a packet of the embedded example is traced.
+/// meters, groups, what is rewritten, and what goes out where, and what flow caches know
+/// of it. Packets of the capture before it are processed first, so meters, timeouts and
+/// caches are as they were then. Without files, a packet of the embedded example is traced.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,6 +52,9 @@ pub(crate) struct Args {
     /// For each table, tell so many flows that nearly won
     #[arg(long, default_value = "2", value_name = "COUNT")]
     near: usize,
+
+    #[command(flatten)]
+    caches: CacheArgs,
 
     #[command(flatten)]
     output: OutputArgs,
@@ -90,12 +94,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         add_ports(&mut pipeline, std::iter::once(in_port));
         let packet = Packet::new(bytes, in_port);
         let story = pipeline.trace(&packet, Duration::ZERO, args.near);
+        let mut worker = args.caches.patient_worker(&mut pipeline);
         let traced = Traced {
             source: "the command line".to_owned(),
             number: None,
             in_port,
             time: Duration::ZERO,
             packet: &packet,
+            caches: ask(&mut worker, &packet, Duration::ZERO),
         };
         return args
             .output
@@ -116,7 +122,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         )));
     };
     add_ports(&mut pipeline, frames.all.iter().map(|frame| frame.in_port));
-    let mut worker = pipeline.worker();
+    let mut worker = args.caches.patient_worker(&mut pipeline);
     for frame in &frames.all[..place] {
         pipeline.expire(frame.time);
         let mut before = [Packet::new(frame.bytes, frame.in_port)];
@@ -132,7 +138,16 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         in_port: frame.in_port,
         time: frame.time,
         packet: &packet,
+        caches: ask(&mut worker, &packet, frame.time),
     };
     args.output
         .report(&TraceReport::new(&lines, &traced, &story))
+}
+
+/// What the caches of a worker know of a packet, and what they know after it: its story
+/// is told already, so it may be counted.
+fn ask(worker: &mut Worker, packet: &Packet, now: Duration) -> Option<(CacheAnswer, CacheAnswer)> {
+    let before = worker.ask_caches(packet, now)?;
+    worker.process(&mut [packet.clone()], now, &mut Discard);
+    Some((before, worker.ask_caches(packet, now)?))
 }

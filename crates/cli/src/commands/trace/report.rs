@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::meter::BandKind;
-use classyard_datapath::pipeline::{FieldChange, Lookup, Step, Story};
+use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, Step, Story};
 use classyard_datapath::{Field, FieldValue, Flaw, Packet, PacketKey, PortNo, Prerequisite};
 use serde::Serialize;
 
@@ -22,6 +22,8 @@ pub(super) struct Traced<'t> {
     pub(super) in_port: u32,
     pub(super) time: Duration,
     pub(super) packet: &'t Packet,
+    /// What caches knew before the packet, and after it.
+    pub(super) caches: Option<(CacheAnswer, CacheAnswer)>,
 }
 
 /// What a trace reports. Keys are stable.
@@ -31,6 +33,72 @@ pub(super) struct TraceReport {
     packet: PacketRow,
     steps: Vec<StepRow>,
     dropped: bool,
+    /// None without caches.
+    caches: Option<CacheRow>,
+}
+
+/// What flow caches know of the packet.
+#[derive(Serialize)]
+struct CacheRow {
+    /// Whether the cache of single flows knew it; none without such a cache.
+    microflow_hit: Option<bool>,
+    megaflow_hit: bool,
+    /// The megaflow that covers it; none where none is kept.
+    megaflow: Option<MegaflowRow>,
+}
+
+#[derive(Serialize)]
+struct MegaflowRow {
+    /// What packets have in common that it covers.
+    covers: String,
+    /// Bits of a packet's key that are looked at.
+    bits: u32,
+    /// The tables that these packets need not pass.
+    tables: Vec<u8>,
+    /// The table at which they go on.
+    goes_on: Option<u8>,
+}
+
+impl CacheRow {
+    fn new((before, after): &(CacheAnswer, CacheAnswer)) -> CacheRow {
+        CacheRow {
+            microflow_hit: before.microflow,
+            megaflow_hit: before.megaflow.is_some(),
+            megaflow: after.megaflow.as_ref().map(|megaflow| MegaflowRow {
+                covers: megaflow.to_string(),
+                bits: megaflow.mask.iter().map(|word| word.count_ones()).sum(),
+                tables: megaflow.steps.iter().map(|(table, _)| table.0).collect(),
+                goes_on: megaflow.rest.map(|table| table.0),
+            }),
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let told = |hit| if hit { "known" } else { "not known" };
+        let mut text = format!("megaflows: {}", told(self.megaflow_hit));
+        if let Some(hit) = self.microflow_hit {
+            text = format!("single flows: {}, {text}", told(hit));
+        }
+        fact(out, "Caches", text)?;
+        let Some(megaflow) = &self.megaflow else {
+            return fact(
+                out,
+                "Megaflow",
+                "none is kept: the first table is not skipped",
+            );
+        };
+        let tables: Vec<String> = megaflow.tables.iter().map(u8::to_string).collect();
+        let plural = if tables.len() == 1 { "" } else { "s" };
+        let mut text = format!(
+            "{}; skips table{plural} {}",
+            megaflow.covers,
+            tables.join(", ")
+        );
+        if let Some(table) = megaflow.goes_on {
+            text += &format!(", goes on at table {table}");
+        }
+        fact(out, "Megaflow", text)
+    }
 }
 
 #[derive(Serialize)]
@@ -308,6 +376,7 @@ impl TraceReport {
             },
             steps: steps.collect(),
             dropped: story.is_dropped(),
+            caches: traced.caches.as_ref().map(CacheRow::new),
         }
     }
 
@@ -474,6 +543,10 @@ impl Report for TraceReport {
         if self.dropped {
             writeln!(out)?;
             writeln!(out, "{}", paint(NOTABLE, "The packet goes nowhere."))?;
+        }
+        if let Some(caches) = &self.caches {
+            writeln!(out)?;
+            caches.write(out)?;
         }
         Ok(())
     }
