@@ -519,3 +519,6 @@ fn mix(seed: u64) -> u64 {
 }
 
 const _: () = assert!(KEY_WORDS < 256);
+
+#[cfg(test)]
+mod tests;

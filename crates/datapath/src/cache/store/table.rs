@@ -294,7 +294,7 @@ impl MaskTable {
             true => self.pick(demand),
             false => {
                 self.signatures[row as usize] =
-                    self.signature.of(|word| key[word] & self.mask[word])
+                    self.signature.of(|word| key[word] & self.mask[word]);
             }
         }
         (row, given_up)
