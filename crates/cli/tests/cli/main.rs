@@ -6,6 +6,7 @@ mod advise;
 mod bad_input;
 mod bench;
 mod bench_reports;
+mod caches;
 mod calibrate;
 mod check;
 mod classify;

@@ -152,6 +152,14 @@ fn rates_are_of_workers_and_beside_changes() {
         .iter()
         .map(|node| node["node"].as_str().unwrap())
         .collect();
+    assert_eq!(names[0], "parse");
+    assert!(names.contains(&"microflows") && names.contains(&"paths"));
+    let uncached = run(&format!(
+        "{arguments} --cache none --megaflows 0 --format json"
+    ));
+    let rate = &uncached.exits(0).json()["rate"];
+    let nodes = rate["nodes"].as_array().unwrap().iter();
+    let names: Vec<&str> = nodes.map(|node| node["node"].as_str().unwrap()).collect();
     assert_eq!(names, ["parse", "tables", "actions"]);
     run(arguments).exits(0).prints("2 workers together");
     run("replay --seconds 0 --pace 1000").exits(0);

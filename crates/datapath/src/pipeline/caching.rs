@@ -34,7 +34,7 @@ use crate::cache::change::EntryChange;
 use crate::cache::microflow::{Decision, Kind, MicroflowCache, Usage};
 use crate::cache::path::{Path, PathId, Step};
 use crate::cache::store::{Bounds, Found, Kept, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts};
-use crate::field::Field;
+use crate::field::{Field, Prerequisite};
 use crate::flow::TableId;
 use crate::key::{KEY_WORDS, PacketKey};
 use crate::packet::Packet;
@@ -131,15 +131,15 @@ impl fmt::Display for Megaflow {
     /// The fields of which bits are looked at, with masks where some are not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut is_first = true;
-        let mut seen: Vec<classyard::Part> = Vec::new();
-        for field in Field::all() {
+        let mut told: Words = [0; KEY_WORDS];
+        for field in Field::all().filter(|&field| self.may_have(field)) {
             let place = PacketKey::place(field);
             let mask = place.get(&self.mask);
             // Fields of other packets may share the place.
-            if mask == 0 || seen.contains(&place.low) {
+            if mask & !place.get(&told) == 0 {
                 continue;
             }
-            seen.push(place.low);
+            place.set_bits(&mut told, mask);
             let value = field.format().display(place.get(&self.key));
             let comma = if is_first { "" } else { "," };
             is_first = false;
@@ -151,6 +151,29 @@ impl fmt::Display for Megaflow {
         match is_first {
             true => f.write_str("every packet"),
             false => Ok(()),
+        }
+    }
+}
+
+impl Megaflow {
+    /// Whether packets that it covers may be of a kind that has a field.
+    fn may_have(&self, field: Field) -> bool {
+        let may_be = |field: Field, values: &[u16]| {
+            let place = PacketKey::place(field);
+            let (mask, own) = (place.get(&self.mask), place.get(&self.key));
+            let fits = |value: &u16| (u128::from(*value) ^ own) & mask == 0;
+            values.iter().any(fits)
+        };
+        match field.info().prerequisite {
+            Prerequisite::None | Prerequisite::InPort | Prerequisite::Vlan => true,
+            Prerequisite::EthType(types) => may_be(Field::EthType, types),
+            Prerequisite::IpProto(types, proto) => {
+                may_be(Field::EthType, types) && may_be(Field::IpProto, &[u16::from(proto)])
+            }
+            Prerequisite::Icmpv6Type(types) => {
+                let types: Vec<u16> = types.iter().map(|&kind| u16::from(kind)).collect();
+                self.may_have(Field::Icmpv6Type) && may_be(Field::Icmpv6Type, &types)
+            }
         }
     }
 }
@@ -243,6 +266,8 @@ pub(super) struct Caches {
     budget: f64,
     /// Tables that packets pass, on average.
     tables: f64,
+    /// What a packet costs that the cache of single flows does not know, in nanoseconds.
+    next: f64,
     /// Time that was spent on following changes since caches were judged, in nanoseconds.
     upkeep: f64,
     governors: (Governor, Governor),
@@ -288,6 +313,7 @@ impl Caches {
             vectors: 0,
             budget: WATCHING_MOST,
             tables: 1.0,
+            next: cost::TABLE,
             upkeep: 0.0,
             governors: (
                 Governor::new(settings.always),
@@ -689,17 +715,20 @@ impl Caches {
         let saved = count(known + found) * tables - asked_for - probe - upkeep;
         let spare = count(lookups) * tables * WATCHING + saved.max(0.0) * REINVESTED;
         self.budget = (self.budget + spare).min(WATCHING_MOST);
+        if asked > 0 && work.asked.1 {
+            let missed = count(asked - found) / count(asked) * tables;
+            let next = probe / count(asked) + missed;
+            let weight = (count(asked) / 4096.0).min(1.0);
+            self.next += (next - self.next) * weight;
+        }
         if work.asked.1 {
             self.governors.1.end(probe + upkeep, count(found) * tables);
         }
         if work.asked.0 {
-            // What a packet costs that is not known to the cache of single flows.
+            // What a packet costs that is not known to the cache of single flows: of what
+            // came there lately, since a vector may have no such packet.
             let next = match work.asked.1 {
-                true if asked > 0 => {
-                    let missed = count(asked - found) / count(asked) * tables;
-                    probe / count(asked) + missed
-                }
-                true => cost::PROBE,
+                true => self.next.min(tables + cost::PROBE),
                 false => tables,
             };
             let cost = count(lookups) * microflow + upkeep;

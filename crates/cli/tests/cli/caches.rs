@@ -1,0 +1,73 @@
+//! Flow caches of `replay` and `trace`: they change nothing, and tell what they did.
+
+use serde_json::Value;
+
+use crate::support::run;
+
+#[test]
+fn caches_of_every_kind_change_nothing() {
+    let report = |caches: &str| {
+        let arguments = format!("replay --seconds 0 {caches} --format json");
+        run(&arguments).exits(0).json()
+    };
+    let without = report("--cache none --megaflows 0");
+    for kind in ["adaptive", "wef", "cuckoo", "emc", "heavy-hitter", "none"] {
+        for size in [
+            "--cache-flows 4 --megaflows 6 --masks 2",
+            "--cache-flows 1k",
+        ] {
+            let with = report(&format!("--cache {kind} {size} --always-cache"));
+            for part in ["tables", "flows", "groups", "meters", "ports", "controller"] {
+                assert_eq!(with[part], without[part], "{kind} {size}: {part}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_caches_did_is_told() {
+    let rate = |caches: &str| {
+        let arguments = format!("replay --seconds 0.1 {caches} --format json");
+        run(&arguments).exits(0).json()["rate"]["caches"].clone()
+    };
+    let caches = rate("--always-cache");
+    let count = |key: &str| caches[key].as_u64().unwrap();
+    assert!(count("microflow_hits") > count("microflow_lookups") / 10);
+    assert!(count("microflow_hits") <= count("microflow_lookups"));
+    assert!(count("megaflows") > 0 && count("masks") <= 32);
+    assert_eq!(count("microflow_by_passed"), 0);
+    assert_eq!(rate("--cache none --always-cache")["microflow_capacity"], 0);
+    assert_eq!(rate("--cache none --megaflows 0"), Value::Null);
+    run("replay --seconds 0.1")
+        .exits(0)
+        .prints("Single flows")
+        .prints("Megaflows");
+    run("replay --cache best")
+        .exits(2)
+        .complains("there is no cache `best`; expected");
+    run("replay --masks 1").exits(2);
+    run("replay --cache-flows 0").exits(2);
+}
+
+#[test]
+fn a_trace_tells_what_caches_know() {
+    // Of each flow only the first packet is unknown.
+    let known = |arguments: &str| {
+        let report = run(&format!("trace {arguments} --format json"))
+            .exits(0)
+            .json();
+        report["caches"].clone()
+    };
+    let first = known("--packet 1");
+    assert_eq!(first["megaflow_hit"], false);
+    let hits = (1..40).filter(|packet| {
+        let caches = known(&format!("--packet {packet}"));
+        if caches["microflow_hit"] == true {
+            assert_eq!(caches["megaflow_hit"], true);
+        }
+        caches["megaflow_hit"] == true
+    });
+    assert!(hits.count() > 5);
+    assert_eq!(known("--cache none --megaflows 0"), Value::Null);
+    run("trace").exits(0).prints("Caches").prints("Megaflow");
+}
