@@ -10,7 +10,8 @@ use classyard::table::{Reader, Table, Writer};
 use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
 use super::actions::{NO_TABLE, Run};
-use super::caching::{CacheAnswer, CacheSettings, CacheStatus, Caches};
+use super::cache_status::{CacheAnswer, CacheSettings, CacheStatus};
+use super::caching::Caches;
 use super::expiry::{Expiry, Verdict, judge};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};

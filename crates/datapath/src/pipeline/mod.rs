@@ -32,7 +32,7 @@
 //! | `side` | what packets are processed by |
 //! | `live` | the pipeline that changes, and its workers |
 //! | `process`, `actions` | vectors of packets, and what is done with each of them |
-//! | `caching` | flow caches before the tables |
+//! | `caching`, `cache_status` | flow caches before the tables |
 //! | `learn` | from packets in the tables to paths |
 //! | `program` | what is done with packets on a path |
 //! | `governor` | whether a cache pays for itself |
@@ -45,6 +45,7 @@
 //! | `observer` | who watches packets on their way |
 
 mod actions;
+mod cache_status;
 mod caching;
 mod expiry;
 mod features;
@@ -64,7 +65,7 @@ mod tally;
 mod trace;
 
 pub use actions::flow_hash;
-pub use caching::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
+pub use cache_status::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
