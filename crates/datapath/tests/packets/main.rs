@@ -3,6 +3,7 @@
 #![allow(clippy::cast_possible_truncation)] // random bytes
 
 mod actions;
+mod caches;
 mod flows;
 mod frames;
 mod groups;

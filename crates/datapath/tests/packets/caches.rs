@@ -1,0 +1,201 @@
+//! Every megaflow, exhaustively in a small world: all packets that it covers take its
+//! path, before and after each change.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::time::Duration;
+
+use classyard::{EngineSpec, RuleId};
+use classyard_datapath::cache::microflow::KINDS;
+use classyard_datapath::flow::{Command, TableId};
+use classyard_datapath::pipeline::{
+    CacheSettings, Discard, Message, Pipeline, PortState, Step, Worker,
+};
+use classyard_datapath::text::read;
+use classyard_datapath::{Packet, PortNo, TableSettings};
+
+use crate::frames::Dice;
+
+/// All packets of the world: two ports, eight sources and destinations, TCP and UDP, eight
+/// ports of each, with a tag and without.
+fn packets() -> Vec<Packet> {
+    let mut packets = Vec::new();
+    for number in 0..4096_u32 {
+        let bits = |shift: u32, width: u32| u8::try_from(number >> shift & width).unwrap();
+        let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+        if bits(11, 1) == 1 {
+            frame.extend([0x81, 0, 0, 3]);
+        }
+        let protocol = if bits(10, 1) == 1 { 6 } else { 17 };
+        frame.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, protocol, 0, 0]);
+        frame.extend([10, 0, 0, bits(0, 7), 10, 0, 1, bits(3, 7)]);
+        frame.extend([4, 0, 0, bits(6, 7)]);
+        frame.extend([0, 20, 0, 0, 0, 1, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+        packets.push(Packet::new(&frame, 1 + u32::from(bits(9, 1))));
+    }
+    packets
+}
+
+/// A flow entry, as text.
+fn entry(dice: &mut Dice) -> String {
+    let table = dice.below(3);
+    let mut text = format!("table={table},priority={}", dice.below(4));
+    let prefix = |dice: &mut Dice| 29 + dice.below(4);
+    let is_ip = !dice.one_in(4);
+    let is_tcp = dice.one_in(2);
+    if is_ip {
+        text += if is_tcp { ",tcp" } else { ",udp" };
+        for (field, network) in [("nw_src", "10.0.0"), ("nw_dst", "10.0.1")] {
+            if dice.one_in(2) {
+                let (host, length) = (dice.below(8), prefix(dice));
+                let host = host >> (32 - length) << (32 - length);
+                write!(text, ",{field}={network}.{host}/{length}").unwrap();
+            }
+        }
+        if dice.one_in(2) {
+            write!(text, ",tp_dst={}", dice.below(8)).unwrap();
+        }
+    }
+    if dice.one_in(4) {
+        write!(text, ",in_port={}", 1 + dice.below(2)).unwrap();
+    }
+    if dice.one_in(4) {
+        write!(text, ",reg1={}", dice.below(2)).unwrap();
+    }
+    let mut actions = Vec::new();
+    if is_ip && dice.one_in(3) {
+        actions.push(format!("mod_nw_dst:10.0.1.{}", dice.below(8)));
+    }
+    if is_ip && dice.one_in(4) {
+        actions.push(format!("mod_tp_dst:{}", dice.below(8)));
+    }
+    if dice.one_in(4) {
+        actions.push(format!("set_field:{}->reg1", dice.below(2)));
+    }
+    if dice.one_in(12) {
+        actions.push("push_vlan:0x8100".to_owned());
+    }
+    if table < 2 && !dice.one_in(4) {
+        actions.push(format!("goto_table:{}", table + 1 + dice.below(2 - table)));
+    } else {
+        actions.push("output:3".to_owned());
+    }
+    format!("{text} actions={}", actions.join(","))
+}
+
+fn message(text: &str) -> Message {
+    let mut read = read(text).unwrap_or_else(|problems| panic!("{text}: {problems:?}"));
+    read.remove(0).message
+}
+
+/// Tables and winners of a packet's way.
+fn way(pipeline: &Pipeline, packet: &Packet) -> Vec<(TableId, Option<RuleId>)> {
+    let story = pipeline.trace(packet, Duration::ZERO, 0);
+    let lookups = story.steps.iter().filter_map(|step| match step {
+        Step::Lookup(lookup) => {
+            let winner = lookup.winner.as_ref().map(|winner| winner.id);
+            Some((lookup.table, winner))
+        }
+        _ => None,
+    });
+    lookups.collect()
+}
+
+/// Holds all that caches know against the tables; says how many packets they know.
+fn compare(pipeline: &Pipeline, worker: &mut Worker, packets: &[Packet], about: &str) -> usize {
+    let mut known = 0;
+    for packet in packets {
+        let answer = worker.ask_caches(packet, Duration::ZERO).unwrap();
+        let Some(megaflow) = answer.megaflow else {
+            assert_ne!(answer.microflow, Some(true), "{about}");
+            continue;
+        };
+        known += 1;
+        let way = way(pipeline, packet);
+        assert_eq!(
+            megaflow.steps,
+            way[..megaflow.steps.len()],
+            "{about}: {megaflow}"
+        );
+        let next = way.get(megaflow.steps.len()).map(|step| step.0);
+        assert_eq!(megaflow.rest, next, "{about}: {megaflow}");
+    }
+    known
+}
+
+#[test]
+fn every_packet_that_a_megaflow_covers_takes_its_path() {
+    let packets = packets();
+    let (mut known, mut kept, mut lost) = (0, 0, 0);
+    for seed in 0..24 {
+        let dice = &mut Dice(seed);
+        let engine = *dice.pick(&["forest", "tuplemerge", "tss", "linear"]);
+        let mut pipeline = Pipeline::new(TableSettings {
+            engine: EngineSpec::parse(engine).unwrap(),
+            rebuild_below: 30,
+        });
+        for port in 1..=3 {
+            let port = Message::Port(PortNo(port), Some(PortState::default()));
+            pipeline.apply(&[port], Duration::ZERO).unwrap();
+        }
+        let mut there = BTreeSet::new();
+        for _ in 0..10 + dice.below(30) {
+            let text = entry(dice);
+            pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
+            there.insert(text);
+        }
+        let mut worker = pipeline.cached_worker(CacheSettings {
+            microflows: Some((*dice.pick(KINDS), 64)),
+            megaflows: true,
+            max_megaflows: *dice.pick(&[20, 1000]),
+            max_masks: *dice.pick(&[2, 4, 32]),
+            always: true,
+            seed,
+        });
+        for change in 0..12 {
+            for _ in 0..60 {
+                let packet = dice.pick(&packets).clone();
+                worker.process(&mut [packet], Duration::ZERO, &mut Discard);
+            }
+            let about = format!("seed {seed}, {engine}, change {change}");
+            let before = compare(&pipeline, &mut worker, &packets, &about);
+            known += before;
+            // One entry comes, goes or does something else.
+            let text = entry(dice);
+            let mut made = message(&text);
+            if dice.one_in(2)
+                && let Message::Flow(flow) = &mut made
+            {
+                let old = dice
+                    .pick(&there.iter().cloned().collect::<Vec<_>>())
+                    .clone();
+                let Message::Flow(old) = message(&old) else {
+                    unreachable!("a flow entry");
+                };
+                (flow.table, flow.priority) = (old.table, old.priority);
+                flow.flow = old.flow;
+                flow.command = match dice.one_in(2) {
+                    true => Command::Delete { strict: true },
+                    false => Command::Modify { strict: true },
+                };
+                flow.instructions = old.instructions;
+            } else {
+                there.insert(text.clone());
+            }
+            if pipeline.apply(&[made], Duration::ZERO).is_err() {
+                continue;
+            }
+            let after = compare(
+                &pipeline,
+                &mut worker,
+                &packets,
+                &format!("{about}: {text}"),
+            );
+            kept += after;
+            lost += before - after.min(before);
+        }
+    }
+    assert!(known > 100_000, "{known}");
+    // Changes take some, and leave the others.
+    assert!(lost > 1000 && kept > lost * 4, "{lost} of {kept}");
+}
