@@ -16,8 +16,9 @@ use classyard_datapath::{Packet, PortNo, TableSettings};
 
 use crate::frames::Dice;
 
-/// All packets of the world: two ports, eight sources and destinations, TCP and UDP, eight
-/// ports of each, with a tag and without.
+/// All packets of the world: two ports, two sources, eight destinations, TCP and UDP,
+/// eight ports of each, with a tag and without; whole ones, later fragments, which have no
+/// ports, those that are cut, and others than IPv4.
 fn packets() -> Vec<Packet> {
     let mut packets = Vec::new();
     for number in 0..4096_u32 {
@@ -27,10 +28,16 @@ fn packets() -> Vec<Packet> {
             frame.extend([0x81, 0, 0, 3]);
         }
         let protocol = if bits(10, 1) == 1 { 6 } else { 17 };
-        frame.extend([8, 0, 0x45, 0, 0, 40, 0, 0, 0, 0, 64, protocol, 0, 0]);
-        frame.extend([10, 0, 0, bits(0, 7), 10, 0, 1, bits(3, 7)]);
+        let kind = bits(1, 3);
+        frame.extend(if kind == 3 { [0x88, 0xb5] } else { [8, 0] });
+        let fragment = u8::from(kind == 1);
+        frame.extend([0x45, 0, 0, 40, 0, 0, 0, fragment, 64, protocol, 0, 0]);
+        frame.extend([10, 0, 0, bits(0, 1), 10, 0, 1, bits(3, 7)]);
         frame.extend([4, 0, 0, bits(6, 7)]);
         frame.extend([0, 20, 0, 0, 0, 1, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+        if kind == 2 {
+            frame.truncate(frame.len() - 26);
+        }
         packets.push(Packet::new(&frame, 1 + u32::from(bits(9, 1))));
     }
     packets
@@ -41,7 +48,7 @@ fn entry(dice: &mut Dice) -> String {
     let table = dice.below(3);
     let mut text = format!("table={table},priority={}", dice.below(4));
     let prefix = |dice: &mut Dice| 29 + dice.below(4);
-    let is_ip = !dice.one_in(4);
+    let is_ip = !dice.one_in(3);
     let is_tcp = dice.one_in(2);
     if is_ip {
         text += if is_tcp { ",tcp" } else { ",udp" };
@@ -68,6 +75,9 @@ fn entry(dice: &mut Dice) -> String {
     }
     if is_ip && dice.one_in(4) {
         actions.push(format!("mod_tp_dst:{}", dice.below(8)));
+    }
+    if dice.one_in(6) {
+        actions.push("group:1".to_owned());
     }
     if dice.one_in(4) {
         actions.push(format!("set_field:{}->reg1", dice.below(2)));
@@ -138,6 +148,8 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
             let port = Message::Port(PortNo(port), Some(PortState::default()));
             pipeline.apply(&[port], Duration::ZERO).unwrap();
         }
+        let group = message("group_id=1,type=all,bucket=actions=output:2");
+        pipeline.apply(&[group], Duration::ZERO).unwrap();
         let mut there = BTreeSet::new();
         for _ in 0..10 + dice.below(30) {
             let text = entry(dice);
