@@ -18,6 +18,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
+//! | [`active`] | what `wef` and `cuckoo` have in common |
 //! | [`wef`] | active flows, three buckets next to each other ([FTS25]) |
 //! | [`cuckoo`] | active flows, two buckets by cuckoo hashing ([FTS25]) |
 //! | [`emc`] | one in a hundred flows, two places (Open vSwitch) |
@@ -29,6 +30,7 @@
 
 use std::fmt;
 
+pub mod active;
 mod activity;
 pub mod adaptive;
 pub mod cuckoo;
@@ -121,14 +123,14 @@ pub const KINDS: &[Kind] = &[
     Kind {
         name: "wef",
         source: "[FTS25] §4.2",
-        build: |flows, seed| Box::new(wef::Wef::<4>::new(&wef::ActiveConfig::new(flows), seed)),
+        build: |flows, seed| Box::new(wef::Wef::<4>::new(&active::ActiveConfig::new(flows), seed)),
     },
     Kind {
         name: "cuckoo",
         source: "[FTS25] §2, CuckooFlow",
         build: |flows, seed| {
             Box::new(cuckoo::Cuckoo::<4>::new(
-                &wef::ActiveConfig::new(flows),
+                &active::ActiveConfig::new(flows),
                 seed,
             ))
         },

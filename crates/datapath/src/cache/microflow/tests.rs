@@ -202,11 +202,11 @@ fn names_are_unique() {
     assert_eq!(KINDS.len(), 5);
 }
 
-fn active(flows: usize, timeout_ns: u64) -> wef::ActiveConfig {
-    wef::ActiveConfig {
+fn active(flows: usize, timeout_ns: u64) -> active::ActiveConfig {
+    active::ActiveConfig {
         threshold_ns: Some(256_000_000),
         timeout_ns,
-        ..wef::ActiveConfig::new(flows)
+        ..active::ActiveConfig::new(flows)
     }
 }
 
@@ -227,7 +227,7 @@ fn filled(cache: &mut dyn MicroflowCache) -> f64 {
 #[test]
 fn kicks_fill_the_cache() {
     let config = active(8_192, 10_000_000_000);
-    let without = wef::ActiveConfig {
+    let without = active::ActiveConfig {
         kicks: 0,
         ..config.clone()
     };
@@ -305,7 +305,7 @@ fn inactive_flows_are_not_admitted() {
 /// The threshold falls when there are more active flows than room, and rises again.
 #[test]
 fn the_threshold_follows_the_traffic() {
-    let mut cache = wef::Wef::<4>::new(&wef::ActiveConfig::new(256), 1);
+    let mut cache = wef::Wef::<4>::new(&active::ActiveConfig::new(256), 1);
     let first = cache.threshold_ns();
     let mut now = 0;
     for number in 0..20_000_u64 {

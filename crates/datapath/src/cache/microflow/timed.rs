@@ -16,7 +16,7 @@ use super::random::low;
 /// A moment in ticks of 2¹⁶ ns. It starts anew after 78 hours: an entry as old as that
 /// looks young, and goes a little later.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Tick(u32);
+pub struct Tick(u32);
 
 impl Tick {
     const SHIFT: u32 = 16;
@@ -50,7 +50,7 @@ pub(super) fn signature(flow: u64) -> u32 {
 
 /// A bucket.
 #[derive(Clone, Debug)]
-pub(super) struct Bucket<const WAYS: usize> {
+pub struct Bucket<const WAYS: usize> {
     pub(super) tags: [u32; WAYS],
     pub(super) decisions: [Decision; WAYS],
     pub(super) times: [Tick; WAYS],

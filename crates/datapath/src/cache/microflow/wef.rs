@@ -48,55 +48,18 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use super::activity::Activity;
+use super::active::{ActiveFlows, Hashing, MOST_KICKS, Room};
 use super::random::{Random, bucket_of};
-use super::timed::{Bucket, Entry, Mark, Scan, Tick, signature};
-use super::{Decision, MicroflowCache, Usage};
-
-/// What a cache of active flows is made with.
-#[derive(Clone, Debug)]
-pub struct ActiveConfig {
-    /// The most flows; rounded down to whole buckets, at least one bucket.
-    pub flows: usize,
-    /// A flow is active when its packet comes at most that long after its previous one,
-    /// in nanoseconds. `None`: tuned, so that the cache is just full.
-    pub threshold_ns: Option<u64>,
-    /// A flow that is idle for longer is removed, in nanoseconds.
-    pub timeout_ns: u64,
-    /// The most flows that are moved for one, at most 32.
-    pub kicks: usize,
-    /// Decisions whose latest flow is known.
-    pub latest: usize,
-}
-
-impl ActiveConfig {
-    /// For so many flows, otherwise as in the paper: a tuned threshold, timeouts of 10 s.
-    #[must_use]
-    pub fn new(flows: usize) -> ActiveConfig {
-        ActiveConfig {
-            flows,
-            threshold_ns: None,
-            timeout_ns: 10_000_000_000,
-            kicks: 8,
-            latest: (4 * flows).clamp(64, 1 << 20),
-        }
-    }
-}
-
-/// The most kicks of a configuration.
-pub(super) const MOST_KICKS: usize = 32;
+use super::timed::{Bucket, Mark, Tick, signature};
 
 /// The well-exploited flow cache. Buckets have `WAYS` entries.
+pub type Wef<const WAYS: usize = 4> = ActiveFlows<WAYS, Neighbours>;
+
+/// A flow is in its own bucket or beside it.
 #[derive(Clone, Debug)]
-pub struct Wef<const WAYS: usize = 4> {
-    buckets: Box<[Bucket<WAYS>]>,
-    activity: Activity,
-    scan: Scan,
+pub struct Neighbours {
     kicks: usize,
     random: Random,
-    used: usize,
-    admitted: u64,
-    evicted: u64,
 }
 
 /// Marks of tags: the offset of an entry's bucket from the flow's own one.
@@ -140,78 +103,61 @@ impl Direction {
     }
 }
 
-impl<const WAYS: usize> Wef<WAYS> {
-    /// An empty cache.
-    #[must_use]
-    pub fn new(config: &ActiveConfig, seed: u64) -> Wef<WAYS> {
-        let buckets = (config.flows / WAYS).max(1);
-        Wef {
-            buckets: vec![Bucket::EMPTY; buckets].into_boxed_slice(),
-            activity: Activity::new(config.latest, config.threshold_ns, config.flows),
-            scan: Scan::new(config.timeout_ns),
+impl<const WAYS: usize> Hashing<WAYS> for Neighbours {
+    fn new(buckets: usize, kicks: usize, seed: u64) -> Neighbours {
+        Neighbours {
             // A chain of moves does not come back to where it began.
-            kicks: config.kicks.min(MOST_KICKS).min(buckets.saturating_sub(2)),
+            kicks: kicks.min(buckets.saturating_sub(2)),
             random: Random::new(seed),
-            used: 0,
-            admitted: 0,
-            evicted: 0,
         }
     }
 
-    /// The threshold of packet inter-arrival times, in nanoseconds.
-    #[must_use]
-    pub fn threshold_ns(&self) -> u64 {
-        self.activity.threshold_ns()
-    }
-
-    /// Where a flow is: bucket and entry.
     #[inline]
-    fn place(&self, flow: u64) -> Option<(usize, usize)> {
+    fn place(&self, buckets: &[Bucket<WAYS>], flow: u64) -> Option<(usize, usize)> {
         let signature = signature(flow);
-        let own = bucket_of(flow, self.buckets.len());
-        if let Some(way) = self.buckets[own].find(signature | OWN) {
+        let own = bucket_of(flow, buckets.len());
+        if let Some(way) = buckets[own].find(signature | OWN) {
             return Some((own, way));
         }
         for direction in [Direction::Up, Direction::Down] {
-            let bucket = direction.next(own, self.buckets.len());
-            if let Some(way) = self.buckets[bucket].find(signature | direction.mark()) {
+            let bucket = direction.next(own, buckets.len());
+            if let Some(way) = buckets[bucket].find(signature | direction.mark()) {
                 return Some((bucket, way));
             }
         }
         None
     }
 
-    /// Puts an active flow into the cache, which does not have it.
-    fn insert(&mut self, flow: u64, decision: Decision, now: Tick) {
-        let own = bucket_of(flow, self.buckets.len());
-        let entry = |mark| Entry {
+    fn room(&mut self, buckets: &mut [Bucket<WAYS>], flow: u64, now: Tick) -> Room {
+        let own = bucket_of(flow, buckets.len());
+        let room = |bucket, way, mark, is_vacant| Room {
+            bucket,
+            way,
             tag: signature(flow) | mark,
-            decision,
-            time: now,
+            is_vacant,
         };
-        self.admitted += 1;
-        if let Some(way) = self.buckets[own].vacancy() {
-            self.buckets[own].put(way, entry(OWN));
-        } else if let Some((bucket, way, direction)) = self.room_beside(own, now) {
-            self.buckets[bucket].put(way, entry(direction.mark()));
-        } else {
-            let bucket = &mut self.buckets[own];
-            let way = bucket.longest_idle(now, |_| true).expect("it is full");
-            let idle = now.since(bucket.times[way]);
-            bucket.put(way, entry(OWN));
-            self.evicted += 1;
-            self.activity.admitted(Some(idle));
-            return;
+        if let Some(way) = buckets[own].vacancy() {
+            return room(own, way, OWN, true);
         }
-        self.used += 1;
-        self.activity.admitted(None);
+        if let Some((bucket, way, direction)) = self.room_beside(buckets, own, now) {
+            return room(bucket, way, direction.mark(), true);
+        }
+        let way = buckets[own].longest_idle(now, |_| true);
+        room(own, way.expect("it is full"), OWN, false)
     }
+}
 
+impl Neighbours {
     /// A vacancy in a neighbour of a bucket, made by moving flows if need be.
-    fn room_beside(&mut self, own: usize, now: Tick) -> Option<(usize, usize, Direction)> {
+    fn room_beside<const WAYS: usize>(
+        &mut self,
+        buckets: &mut [Bucket<WAYS>],
+        own: usize,
+        now: Tick,
+    ) -> Option<(usize, usize, Direction)> {
         for direction in [Direction::Up, Direction::Down] {
-            let bucket = direction.next(own, self.buckets.len());
-            if let Some(way) = self.buckets[bucket].vacancy() {
+            let bucket = direction.next(own, buckets.len());
+            if let Some(way) = buckets[bucket].vacancy() {
                 return Some((bucket, way, direction));
             }
         }
@@ -220,8 +166,8 @@ impl<const WAYS: usize> Wef<WAYS> {
             false => Direction::Down,
         };
         for direction in [first, first.other()] {
-            let bucket = direction.next(own, self.buckets.len());
-            if let Some(way) = self.kick(bucket, direction, now) {
+            let bucket = direction.next(own, buckets.len());
+            if let Some(way) = self.kick(buckets, bucket, direction, now) {
                 return Some((bucket, way, direction));
             }
         }
@@ -230,102 +176,51 @@ impl<const WAYS: usize> Wef<WAYS> {
 
     /// Moves an entry of a full bucket on in a direction, and others before it so that it
     /// can. Returns the entry that became vacant.
-    fn kick(&mut self, from: usize, direction: Direction, now: Tick) -> Option<usize> {
+    fn kick<const WAYS: usize>(
+        &self,
+        buckets: &mut [Bucket<WAYS>],
+        from: usize,
+        direction: Direction,
+        now: Tick,
+    ) -> Option<usize> {
         let mut chosen = [0; MOST_KICKS];
         let mut bucket = from;
         for kicks in 0..self.kicks {
             // It returns to its own bucket, or else leaves it.
-            let held = &self.buckets[bucket];
+            let held = &buckets[bucket];
             let returns = direction.other().mark();
             let way = held
                 .longest_idle(now, |tag| tag & MARK == returns)
                 .or_else(|| held.longest_idle(now, |tag| tag & MARK == OWN))?;
             chosen[kicks] = way;
-            let next = direction.next(bucket, self.buckets.len());
-            if let Some(vacancy) = self.buckets[next].vacancy() {
-                self.move_along(next, vacancy, &chosen[..=kicks], direction);
+            let next = direction.next(bucket, buckets.len());
+            if let Some(vacancy) = buckets[next].vacancy() {
+                move_along(buckets, (next, vacancy), &chosen[..=kicks], direction);
                 return Some(chosen[0]);
             }
             bucket = next;
         }
         None
     }
-
-    /// Moves the chosen entries of successive buckets on by one, the last one first, into
-    /// a vacancy.
-    fn move_along(
-        &mut self,
-        bucket: usize,
-        vacancy: usize,
-        chosen: &[usize],
-        direction: Direction,
-    ) {
-        let (mut to, mut to_way) = (bucket, vacancy);
-        for &way in chosen.iter().rev() {
-            let from = direction.other().next(to, self.buckets.len());
-            let mut entry = self.buckets[from].entry(way);
-            entry.tag = match entry.tag & MARK {
-                OWN => entry.tag & !MARK | direction.mark(),
-                _ => entry.tag & !MARK | OWN,
-            };
-            self.buckets[to].put(to_way, entry);
-            (to, to_way) = (from, way);
-        }
-    }
-
-    fn expire(&mut self, now: Tick) {
-        let expired = self.scan.step(&mut self.buckets, now);
-        self.used -= expired;
-        self.evicted += expired as u64;
-    }
 }
 
-impl<const WAYS: usize> MicroflowCache for Wef<WAYS> {
-    fn look_up(&mut self, flows: &[u64], now: u64, found: &mut [Decision]) {
-        let now = Tick::at(now);
-        self.expire(now);
-        for (&flow, found) in flows.iter().zip(found) {
-            *found = match self.place(flow) {
-                Some((bucket, way)) => {
-                    let bucket = &mut self.buckets[bucket];
-                    bucket.times[way] = now;
-                    bucket.decisions[way]
-                }
-                None => Decision::NONE,
-            };
-        }
-    }
-
-    fn offer(&mut self, flow: u64, decision: Decision, now: u64) {
-        if !decision.is_some() {
-            return;
-        }
-        let now = Tick::at(now);
-        self.expire(now);
-        let is_active = self.activity.note(flow, decision, now);
-        if let Some((bucket, way)) = self.place(flow) {
-            self.buckets[bucket].decisions[way] = decision;
-        } else if is_active {
-            self.insert(flow, decision, now);
-        }
-    }
-
-    fn forget(&mut self, flow: u64, wrong: Decision) {
-        if let Some((bucket, way)) = self.place(flow)
-            && self.buckets[bucket].decisions[way] == wrong
-        {
-            self.buckets[bucket].clear(way);
-            self.used -= 1;
-        }
-    }
-
-    fn usage(&self) -> Usage {
-        Usage {
-            capacity: self.buckets.len() * WAYS,
-            used: self.used,
-            bytes: std::mem::size_of_val(&*self.buckets) + self.activity.bytes(),
-            admitted: self.admitted,
-            evicted: self.evicted,
-        }
+/// Moves the chosen entries of successive buckets on by one, the last one first, into
+/// a vacancy.
+fn move_along<const WAYS: usize>(
+    buckets: &mut [Bucket<WAYS>],
+    (bucket, vacancy): (usize, usize),
+    chosen: &[usize],
+    direction: Direction,
+) {
+    let (mut to, mut to_way) = (bucket, vacancy);
+    for &way in chosen.iter().rev() {
+        let from = direction.other().next(to, buckets.len());
+        let mut entry = buckets[from].entry(way);
+        entry.tag = match entry.tag & MARK {
+            OWN => entry.tag & !MARK | direction.mark(),
+            _ => entry.tag & !MARK | OWN,
+        };
+        buckets[to].put(to_way, entry);
+        (to, to_way) = (from, way);
     }
 }

@@ -2,9 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use classyard_datapath::cache::microflow::active::ActiveConfig;
 use classyard_datapath::cache::microflow::cuckoo::Cuckoo;
 use classyard_datapath::cache::microflow::emc::{Emc, EmcConfig};
-use classyard_datapath::cache::microflow::wef::{ActiveConfig, Wef};
+use classyard_datapath::cache::microflow::wef::Wef;
 use classyard_datapath::cache::microflow::{Decision, KINDS, MicroflowCache};
 use classyard_datapath::cache::sorted_tuples::{SortedTuples, TupleConfig};
 use serde::{Deserialize, Serialize};
