@@ -10,14 +10,15 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use classyard::EngineSpec;
-use classyard_datapath::cache::microflow::KINDS;
-use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
-use classyard_datapath::pipeline::{CacheSettings, Discard, Message, Pipeline, PortState, Worker};
-use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
+use classyard_datapath::flow::Command;
+use classyard_datapath::pipeline::{Discard, Pipeline, Worker};
+use classyard_datapath::{Field, Packet};
+
+mod support;
+
+use support::{entry, tcp};
 
 /// Packets of a vector.
 const VECTOR: usize = 256;
@@ -37,14 +38,7 @@ fn main() {
             let mut quiet = 0.0;
             for attack in [None, Some(exploding as Attacker), Some(random as Attacker)] {
                 let mut pipeline = pipeline(tables);
-                let caches = CacheSettings {
-                    microflows: KINDS.last().map(|&kind| (kind, 131_072)),
-                    megaflows: true,
-                    max_megaflows: 131_072,
-                    max_masks: 32,
-                    always: false,
-                    seed: 1,
-                };
+                let caches = support::caches(131_072, false);
                 let mut worker = pipeline.cached_worker(caches);
                 let rate = measure(&mut worker, attack);
                 let status = worker.caches().expect("it has caches");
@@ -99,20 +93,9 @@ fn measure(worker: &mut Worker, attack: Option<Attacker>) -> f64 {
     packets as f64 / spent.as_secs_f64()
 }
 
-fn frame(source: u32, destination: u32, ports: (u16, u16)) -> Packet {
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-    frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
-    frame.extend(source.to_be_bytes());
-    frame.extend(destination.to_be_bytes());
-    frame.extend(ports.0.to_be_bytes());
-    frame.extend(ports.1.to_be_bytes());
-    frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
-    Packet::new(&frame, 1)
-}
-
 fn legitimate(flow: u32) -> Packet {
     let port = u16::try_from(20_000 + flow).expect("few flows");
-    frame(0x0a00_0001 + flow, ADDRESS, (port, PORTS.1))
+    tcp((0x0a00_0001 + flow, port), (ADDRESS, PORTS.1))
 }
 
 /// What the rules are about.
@@ -123,96 +106,40 @@ const PORTS: (u16, u16) = (12_345, 443);
 fn exploding(number: u64) -> Packet {
     let bit = |shift: u32, width: u64| u32::try_from(number >> shift & (width - 1)).unwrap_or(0);
     let port = |port: u16, bit: u32| port ^ 1 << bit;
-    frame(
-        0x0a00_0001,
-        ADDRESS ^ 1 << bit(8, 32),
-        (port(PORTS.0, bit(0, 16)), port(PORTS.1, bit(4, 16))),
+    tcp(
+        (0x0a00_0001, port(PORTS.0, bit(0, 16))),
+        (ADDRESS ^ 1 << bit(8, 32), port(PORTS.1, bit(4, 16))),
     )
 }
 
 fn random(number: u64) -> Packet {
     let mixed = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let [a, b, c, d, e, f, g, h] = (mixed ^ mixed >> 29).to_be_bytes();
-    frame(
-        u32::from_be_bytes([a, b, c, d]),
-        u32::from_be_bytes([e, f, g, h]),
-        (u16::from_be_bytes([c, f]), u16::from_be_bytes([d, a])),
+    let (source, destination) = ([a, b, c, d], [e, f, g, h]);
+    tcp(
+        (u32::from_be_bytes(source), u16::from_be_bytes([c, f])),
+        (u32::from_be_bytes(destination), u16::from_be_bytes([d, a])),
     )
 }
 
 /// So many tables, the last of which has the three rules and one for all other packets.
 fn pipeline(tables: u8) -> Pipeline {
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse("forest").expect("the engine's name"),
-        rebuild_below: 1000,
-    });
-    let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
-    let mut messages = vec![port(1), port(2)];
-    for table in 0..tables - 1 {
-        messages.push(entry(TableId(table), 0, &[], Some(TableId(table + 1))));
-    }
-    let last = TableId(tables - 1);
-    let tcp = [(Field::EthType, 0x800), (Field::IpProto, 6)];
-    let of = |field, value| [tcp[0], tcp[1], (field, value)];
-    messages.push(entry(
-        last,
-        30,
-        &of(Field::TcpSrc, u128::from(PORTS.0)),
-        None,
-    ));
-    messages.push(entry(
-        last,
-        20,
-        &of(Field::TcpDst, u128::from(PORTS.1)),
-        None,
-    ));
-    messages.push(entry(
-        last,
-        10,
-        &of(Field::Ipv4Dst, u128::from(ADDRESS)),
-        None,
-    ));
-    messages.push(entry(last, 0, &[], None));
-    pipeline
-        .apply(&messages, Duration::ZERO)
-        .expect("the messages fit");
-    pipeline.rebuild().expect("engines are built");
-    pipeline
-}
-
-fn entry(
-    table: TableId,
-    priority: u16,
-    values: &[(Field, u128)],
-    goto_table: Option<TableId>,
-) -> Message {
-    let values = values.iter();
-    let values = values.map(|&(field, value)| FieldValue::exact(field, value));
-    let output = Action::Output {
-        port: PortNo(2),
-        max_len: 0,
+    let last = tables - 1;
+    let on = (0..last).map(|table| entry(Command::Add, (table, 0), &[], Some(table + 1)));
+    let of = |priority, field: Field, value| {
+        let exact = |field: Field, value| (field, value, field.max_value());
+        let values = [
+            exact(Field::EthType, 0x800),
+            exact(Field::IpProto, 6),
+            exact(field, value),
+        ];
+        entry(Command::Add, (last, priority), &values, None)
     };
-    Message::Flow(FlowMod {
-        command: Command::Add,
-        table,
-        priority,
-        flow: Arc::new(FlowMatch::new(values).expect("a match")),
-        cookie: 0,
-        cookie_mask: 0,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowFlags::default(),
-        instructions: Arc::new(Instructions {
-            apply: if goto_table.is_none() {
-                vec![output]
-            } else {
-                Vec::new()
-            },
-            goto_table,
-            ..Instructions::default()
-        }),
-        out_port: None,
-        out_group: None,
-    })
+    let rules = [
+        of(30, Field::TcpSrc, u128::from(PORTS.0)),
+        of(20, Field::TcpDst, u128::from(PORTS.1)),
+        of(10, Field::Ipv4Dst, u128::from(ADDRESS)),
+        entry(Command::Add, (last, 0), &[], None),
+    ];
+    support::pipeline(on.chain(rules))
 }

@@ -11,14 +11,15 @@
 
 #![allow(clippy::print_stdout, clippy::cast_precision_loss)]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use classyard::EngineSpec;
-use classyard_datapath::cache::microflow::KINDS;
-use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
-use classyard_datapath::pipeline::{CacheSettings, Discard, Message, Pipeline, PortState, Worker};
-use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
+use classyard_datapath::flow::Command;
+use classyard_datapath::pipeline::{Discard, Message, Pipeline, Worker};
+use classyard_datapath::{Field, Packet};
+
+mod support;
+
+use support::{entry, tcp};
 
 /// Entries of the second table.
 const SERVICES: u32 = 65_536;
@@ -30,14 +31,7 @@ fn main() {
     let wanted = std::env::args().nth(1);
     let wanted = wanted.map_or(100_000, |text| text.parse().expect("a number of megaflows"));
     let mut pipeline = pipeline();
-    let mut worker = pipeline.cached_worker(CacheSettings {
-        microflows: KINDS.last().map(|&kind| (kind, 131_072)),
-        megaflows: true,
-        max_megaflows: 1 << 20,
-        max_masks: 32,
-        always: true,
-        seed: 1,
-    });
+    let mut worker = pipeline.cached_worker(support::caches(1 << 20, true));
     let begin = Instant::now();
     let mut flow = 0;
     while worker.caches().expect("it has caches").megaflows < wanted {
@@ -119,21 +113,7 @@ fn packet(flow: u32) -> Packet {
     let mixed = flow.wrapping_mul(0x9e37_79b1);
     let (network, port) = service(mixed % SERVICES);
     let source = 0x1400_0000 | (mixed >> 20) << 12 | 5;
-    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
-    frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
-    frame.extend(source.to_be_bytes());
-    frame.extend((network | 9).to_be_bytes());
-    frame.extend(30_000_u16.to_be_bytes());
-    frame.extend(port.to_be_bytes());
-    frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
-    Packet::new(&frame, 1)
-}
-
-fn flow(values: &[(Field, u128, u128)]) -> Arc<FlowMatch> {
-    let values = values
-        .iter()
-        .map(|&(field, value, mask)| FieldValue { field, value, mask });
-    Arc::new(FlowMatch::new(values).expect("a match"))
+    tcp((source, 30_000), (network | 9, port))
 }
 
 fn ipv4() -> (Field, u128, u128) {
@@ -148,43 +128,7 @@ fn message(command: Command, priority: u16, network: u32, port: u16) -> Message 
         (Field::Ipv4Dst, u128::from(network), 0xffff_ff00),
         (Field::TcpDst, u128::from(port), 0xffff),
     ];
-    entry(command, TableId(1), priority, flow(&values), None)
-}
-
-fn entry(
-    command: Command,
-    table: TableId,
-    priority: u16,
-    flow: Arc<FlowMatch>,
-    goto_table: Option<TableId>,
-) -> Message {
-    let output = Action::Output {
-        port: PortNo(2),
-        max_len: 0,
-    };
-    Message::Flow(FlowMod {
-        command,
-        table,
-        priority,
-        flow,
-        cookie: 0,
-        cookie_mask: 0,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowFlags::default(),
-        instructions: Arc::new(Instructions {
-            apply: if goto_table.is_none() {
-                vec![output]
-            } else {
-                Vec::new()
-            },
-            goto_table,
-            ..Instructions::default()
-        }),
-        out_port: None,
-        out_group: None,
-    })
+    entry(command, (1, priority), &values, None)
 }
 
 fn apply(pipeline: &mut Pipeline, message: &Message) {
@@ -193,30 +137,13 @@ fn apply(pipeline: &mut Pipeline, message: &Message) {
 }
 
 fn pipeline() -> Pipeline {
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse("forest").expect("the engine's name"),
-        rebuild_below: 1000,
-    });
-    let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
-    let mut messages = vec![port(1), port(2)];
-    for number in 0..4096_u128 {
+    let networks = (0..4096).map(|number| {
         let source = (Field::Ipv4Src, 0x1400_0000 | number << 12, 0xffff_f000);
-        let matches = flow(&[ipv4(), source]);
-        messages.push(entry(
-            Command::Add,
-            TableId(0),
-            10,
-            matches,
-            Some(TableId(1)),
-        ));
-    }
-    for number in 0..SERVICES {
+        entry(Command::Add, (0, 10), &[ipv4(), source], Some(1))
+    });
+    let services = (0..SERVICES).map(|number| {
         let (network, port) = service(number);
-        messages.push(message(Command::Add, 100, network, port));
-    }
-    pipeline
-        .apply(&messages, Duration::ZERO)
-        .expect("the messages fit");
-    pipeline.rebuild().expect("engines are built");
-    pipeline
+        message(Command::Add, 100, network, port)
+    });
+    support::pipeline(networks.chain(services))
 }

@@ -1,0 +1,85 @@
+//! What the examples about flow caches have in common: pipelines, entries, frames.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use classyard::EngineSpec;
+use classyard_datapath::cache::microflow::KINDS;
+use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
+use classyard_datapath::pipeline::{CacheSettings, Message, Pipeline, PortState};
+use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
+
+/// The caches of a worker: single flows in our own, and megaflows.
+pub(crate) fn caches(max_megaflows: usize, always: bool) -> CacheSettings {
+    CacheSettings {
+        microflows: KINDS.last().map(|&kind| (kind, 131_072)),
+        megaflows: true,
+        max_megaflows,
+        max_masks: 32,
+        always,
+        seed: 1,
+    }
+}
+
+/// A pipeline with two ports and these entries.
+pub(crate) fn pipeline(entries: impl IntoIterator<Item = Message>) -> Pipeline {
+    let mut pipeline = Pipeline::new(TableSettings {
+        engine: EngineSpec::parse("forest").expect("the engine's name"),
+        rebuild_below: 1000,
+    });
+    let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
+    let messages: Vec<Message> = [port(1), port(2)].into_iter().chain(entries).collect();
+    pipeline
+        .apply(&messages, Duration::ZERO)
+        .expect("the messages fit");
+    pipeline.rebuild().expect("engines are built");
+    pipeline
+}
+
+/// A TCP packet: addresses and ports of source and destination.
+pub(crate) fn tcp(source: (u32, u16), destination: (u32, u16)) -> Packet {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, 40, 0, 0, 0, 0, 64, 6, 0, 0]);
+    frame.extend(source.0.to_be_bytes());
+    frame.extend(destination.0.to_be_bytes());
+    frame.extend(source.1.to_be_bytes());
+    frame.extend(destination.1.to_be_bytes());
+    frame.extend([0, 0, 0, 1, 0, 0, 0, 0, 0x50, 0x10, 0, 0, 0, 0, 0, 0]);
+    Packet::new(&frame, 1)
+}
+
+/// A message about an entry that sends packets on to a table, or out by port 2. Of each
+/// field value and mask.
+pub(crate) fn entry(
+    command: Command,
+    (table, priority): (u8, u16),
+    values: &[(Field, u128, u128)],
+    goto_table: Option<u8>,
+) -> Message {
+    let values = values
+        .iter()
+        .map(|&(field, value, mask)| FieldValue { field, value, mask });
+    let output = Action::Output {
+        port: PortNo(2),
+        max_len: 0,
+    };
+    Message::Flow(FlowMod {
+        command,
+        table: TableId(table),
+        priority,
+        flow: Arc::new(FlowMatch::new(values).expect("a match")),
+        cookie: 0,
+        cookie_mask: 0,
+        idle_timeout: 0,
+        hard_timeout: 0,
+        importance: 0,
+        flags: FlowFlags::default(),
+        instructions: Arc::new(Instructions {
+            apply: goto_table.is_none().then_some(output).into_iter().collect(),
+            goto_table: goto_table.map(TableId),
+            ..Instructions::default()
+        }),
+        out_port: None,
+        out_group: None,
+    })
+}
