@@ -31,7 +31,7 @@ fn main() {
     let wanted = std::env::args().nth(1);
     let wanted = wanted.map_or(100_000, |text| text.parse().expect("a number of megaflows"));
     let mut pipeline = pipeline();
-    let mut worker = pipeline.cached_worker(support::caches(1 << 20, true));
+    let mut worker = pipeline.cached_worker(support::caches(1 << 20, None));
     let begin = Instant::now();
     let mut flow = 0;
     while worker.caches().expect("it has caches").megaflows < wanted {

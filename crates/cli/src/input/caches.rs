@@ -1,9 +1,11 @@
 //! Which flow caches workers of a pipeline have.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use classyard_datapath::cache::microflow::{KINDS, Kind};
-use classyard_datapath::pipeline::{CacheSettings, Pipeline, Worker};
+use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline, Worker};
 
 use super::count;
 
@@ -32,6 +34,12 @@ pub(crate) struct CacheArgs {
     /// Ask caches even where they do not pay for themselves
     #[arg(long, help_heading = "Flow caches")]
     always_cache: bool,
+}
+
+/// The time since it was first asked for.
+fn clock() -> Duration {
+    static BEGUN: OnceLock<Instant> = OnceLock::new();
+    BEGUN.get_or_init(Instant::now).elapsed()
 }
 
 /// A kind of cache, or none.
@@ -82,7 +90,7 @@ impl CacheArgs {
                 megaflows => megaflows,
             },
             max_masks: usize::from(self.masks),
-            always: self.always_cache,
+            clock: (!self.always_cache).then_some(clock as Clock),
             seed: RandomState::new().build_hasher().finish(),
         })
     }
@@ -92,7 +100,7 @@ impl CacheArgs {
     pub(crate) fn patient_worker(&self, pipeline: &mut Pipeline) -> Worker {
         match self.settings() {
             Some(settings) => pipeline.cached_worker(CacheSettings {
-                always: true,
+                clock: None,
                 ..settings
             }),
             None => pipeline.worker(),

@@ -6,17 +6,17 @@ use std::time::Duration;
 use classyard::EngineSpec;
 use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
-use classyard_datapath::pipeline::{CacheSettings, Message, Pipeline, PortState};
+use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
 
 /// The caches of a worker: single flows in our own, and megaflows.
-pub(crate) fn caches(max_megaflows: usize, always: bool) -> CacheSettings {
+pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSettings {
     CacheSettings {
         microflows: KINDS.last().map(|&kind| (kind, 131_072)),
         megaflows: true,
         max_megaflows,
         max_masks: 32,
-        always,
+        clock,
         seed: 1,
     }
 }

@@ -1,6 +1,7 @@
 //! What is said to flow caches, and what they say: settings, status, megaflows.
 
 use std::fmt;
+use std::time::Duration;
 
 use classyard::RuleId;
 
@@ -9,6 +10,9 @@ use crate::cache::microflow::{Kind, Usage};
 use crate::field::{Field, Prerequisite};
 use crate::flow::TableId;
 use crate::key::{KEY_WORDS, PacketKey};
+
+/// The time that has passed since some moment. It never goes back.
+pub type Clock = fn() -> Duration;
 
 /// Which caches a worker has.
 #[derive(Clone, Debug)]
@@ -22,8 +26,9 @@ pub struct CacheSettings {
     pub max_megaflows: usize,
     /// The most masks of megaflows: at least 2, at most 128.
     pub max_masks: usize,
-    /// Caches are asked even where they do not pay for themselves: for measurements.
-    pub always: bool,
+    /// What tells which caches pay: those with which packets take the least time are
+    /// asked. Without it all are asked about every packet.
+    pub clock: Option<Clock>,
     /// What hashes and chances depend on: nobody who sends packets should know it.
     pub seed: u64,
 }

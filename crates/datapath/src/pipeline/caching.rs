@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use super::actions::{NO_TABLE, Run, in_port};
 use super::cache_status::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
-use super::governor::Governor;
+use super::judge::{Judge, Levels, Outcome, Turn};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::process::{Buffers, Sink, run_tables};
@@ -55,30 +55,6 @@ fn flow_of(key: &Words, secrets: [u64; 2]) -> u64 {
     (sum ^ sum >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
-/// What work costs, in nanoseconds on a processor of 2024, to weigh what caches cost
-/// against what they save: measured with `replay --nodes`.
-mod cost {
-    /// A flow's hash, and its lookup in a cache of single flows.
-    pub(super) const MICROFLOW: f64 = 16.0;
-    /// What that and the megaflow cost besides where megaflows have as many bytes as
-    /// below, or more: they are not in the nearest caches of the processor.
-    pub(super) const FAR: f64 = 40.0;
-    /// See above.
-    pub(super) const FAR_BYTES: f64 = 3e6;
-    /// A table of megaflows that a packet is looked up in.
-    pub(super) const PROBE: f64 = 20.0;
-    /// A flow table that a packet need not pass.
-    pub(super) const TABLE: f64 = 16.0;
-    /// A packet that is watched, and its path kept.
-    pub(super) const LEARN: f64 = 1000.0;
-    /// The same for each table on its way.
-    pub(super) const LEARN_TABLE: f64 = 150.0;
-    /// A change that is followed, and a path that is closed by it.
-    pub(super) const CHANGE: f64 = 500.0;
-    /// A megaflow that is gone through for an entry that is new.
-    pub(super) const SCAN: f64 = 0.2;
-}
-
 /// The path of a packet that no cache knows.
 const UNKNOWN: PathId = PathId(u32::MAX);
 
@@ -86,22 +62,10 @@ const UNKNOWN: PathId = PathId(u32::MAX);
 const FLOW_WORDS: usize = 14;
 
 /// Flows that were seen a moment ago: part of the hash of each, by the rest of it.
-const SEEN: usize = 1 << 15;
+const SEEN: usize = 1 << 16;
 
 /// Of so many packets of flows that were not seen a moment ago one is watched.
 const SAMPLED: u32 = 64;
-
-/// Of the time that tables would take, the share that may be spent on watching packets in
-/// any case.
-const WATCHING: f64 = 0.02;
-
-/// Of the time that caches have saved, the share that may be spent on it besides: what
-/// is learned is paid by what was learned.
-const REINVESTED: f64 = 0.5;
-
-/// The most time that may be left over for watching, in nanoseconds: for what comes after
-/// a start or a change.
-const WATCHING_MOST: f64 = 1e7;
 
 /// Megaflows to go through for changes, at most, before they are held against the
 /// tables instead, one by one as packets come for them.
@@ -123,15 +87,7 @@ pub(super) struct Caches {
     secrets: [u64; 2],
     chance: u32,
     vectors: u32,
-    /// Time that may be spent on watching packets, in nanoseconds.
-    budget: f64,
-    /// Tables that packets pass, on average.
-    tables: f64,
-    /// What a packet costs that the cache of single flows does not know, in nanoseconds.
-    next: f64,
-    /// Time that was spent on following changes since caches were judged, in nanoseconds.
-    upkeep: f64,
-    governors: (Governor, Governor),
+    judge: Judge,
     status: CacheStatus,
     /// Packets of the vector: flows, what is said of them, places, paths.
     flows: Vec<u64>,
@@ -157,6 +113,10 @@ impl Caches {
             masks: settings.max_masks,
             megaflows: settings.max_megaflows,
         };
+        let levels = Levels {
+            microflows: settings.microflows.is_some(),
+            megaflows: settings.megaflows,
+        };
         let build =
             |(kind, flows): (Kind, usize)| (kind.build)(flows, seed ^ 0x6d69_6372_6f66_6c6f);
         Caches {
@@ -172,14 +132,7 @@ impl Caches {
             ],
             chance: 0,
             vectors: 0,
-            budget: WATCHING_MOST,
-            tables: 1.0,
-            next: cost::TABLE,
-            upkeep: 0.0,
-            governors: (
-                Governor::new(settings.always),
-                Governor::new(settings.always),
-            ),
+            judge: Judge::new(levels, settings.clock),
             status: CacheStatus::default(),
             settings,
             flows: Vec::new(),
@@ -207,8 +160,6 @@ impl Caches {
                 .as_ref()
                 .map(|it| it.usage())
                 .unwrap_or_default(),
-            microflow_by_passed: self.governors.0.by_passed(),
-            megaflow_by_passed: self.governors.1.by_passed(),
             megaflow_probes: probes,
             megaflows: self.store.len(),
             masks: self.store.masks(),
@@ -240,17 +191,13 @@ impl Caches {
             self.store.begin_era();
             return;
         };
-        #[allow(clippy::cast_precision_loss)] // an estimate
-        let scan = self.store.len() as f64 * cost::SCAN;
         for change in changes {
-            self.upkeep += cost::CHANGE;
             match change {
                 EntryChange::Added {
                     table,
                     winner,
                     flow,
                 } => {
-                    self.upkeep += scan;
                     self.store.entry_added(*table, *winner, &asked(flow));
                 }
                 EntryChange::Removed(id) => {
@@ -263,7 +210,6 @@ impl Caches {
             // Before their numbers are those of other paths.
             for path in self.store.paths.take_closed() {
                 tally.close_path(path);
-                self.upkeep += cost::CHANGE;
             }
         }
     }
@@ -301,8 +247,10 @@ impl Caches {
     ) {
         let nanoseconds = nanoseconds(now);
         buffers.begin(packets.len());
-        let ask_microflows = self.microflows.is_some() && self.governors.0.begin();
-        let ask_megaflows = self.settings.megaflows && self.governors.1.begin();
+        let turn = self.judge.begin();
+        let (ask_microflows, ask_megaflows) = (turn.levels.microflows, turn.levels.megaflows);
+        self.status.microflow_by_passed += u64::from(!ask_microflows && self.microflows.is_some());
+        self.status.megaflow_by_passed += u64::from(!ask_megaflows && self.settings.megaflows);
         let receives = |packet: &Packet| side.ports.receives(in_port(packet.key()));
         if !ask_microflows && !ask_megaflows {
             let places = packets.iter().enumerate();
@@ -312,6 +260,10 @@ impl Caches {
                 self.status.by_tables += 1;
             }
             run_tables(side, packets, (tally, now), buffers, None, sink, observer);
+            self.judge.end(Outcome {
+                packets: packets.len(),
+                ..Outcome::default()
+            });
             return;
         }
         self.follow(side, tally);
@@ -337,34 +289,42 @@ impl Caches {
         }
         let asked = self.left.len();
         let known = self.here.len() - asked - self.stale.len();
-        let probes = self.store.counts.probes;
         let mut found = 0;
         if ask_megaflows && asked > 0 {
             found = self.ask_megaflows(packets, ask_microflows, nanoseconds);
             observer.node(Node::Megaflows, asked);
         }
-        let probes = self.store.counts.probes - probes;
-        let steps = self.run_paths(side, packets, (tally, now), buffers, sink, observer);
+        self.run_paths(side, packets, (tally, now), buffers, sink, observer);
         observer.node(Node::Paths, known + found);
+        let mut outcome = Outcome {
+            packets: packets.len(),
+            known: known + found,
+            ..Outcome::default()
+        };
         // Paths may have ended early, as well.
         if known + found < self.here.len() || buffers.is_waited() {
-            if !ask_microflows {
+            if turn.notes_flows && !ask_microflows {
                 let unknown = self.left.iter();
                 let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
                 for &place in unknown {
                     self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
                 }
             }
-            self.run_rest(side, packets, (tally, now), buffers, sink, observer);
+            self.learner.begin(packets.len());
+            self.send_on(packets, turn, buffers, &mut outcome);
+            let learner = self.learner.is_watching().then_some(&mut self.learner);
+            run_tables(
+                side,
+                packets,
+                (tally, now),
+                buffers,
+                learner,
+                sink,
+                observer,
+            );
+            self.keep(side, tally, nanoseconds);
         }
-        self.keep(side, tally, nanoseconds);
-        self.judge(&Work {
-            asked: (ask_microflows, ask_megaflows),
-            microflows: (self.here.len(), known),
-            megaflows: (asked, found),
-            probes,
-            steps,
-        });
+        self.judge.end(outcome);
         self.vectors += 1;
         if self.vectors.is_multiple_of(TICK) {
             self.store.tick();
@@ -409,8 +369,12 @@ impl Caches {
         let (paths, stale) = (&mut self.paths, &mut self.stale);
         let (flows, microflows) = (&self.flows, &mut self.microflows);
         let key = |place: usize| packets[place].key().words();
-        self.store
-            .find(key, &mut self.left, |place, decision, found| match found {
+        let all = self.settings.clock.is_none();
+        self.store.find(
+            all,
+            key,
+            &mut self.left,
+            |place, decision, found| match found {
                 Found::Path(path) => {
                     paths[place] = path;
                     covered += 1;
@@ -420,13 +384,13 @@ impl Caches {
                 }
                 Found::Stale => stale.push((place, decision)),
                 Found::Nothing => {}
-            });
+            },
+        );
         self.status.megaflow_hits += covered as u64;
         covered
     }
 
-    /// Carries out what is to be done with packets whose paths are known. Returns the
-    /// tables that they need not pass.
+    /// Carries out what is to be done with packets whose paths are known.
     fn run_paths(
         &mut self,
         side: &Side,
@@ -435,9 +399,9 @@ impl Caches {
         buffers: &mut Buffers,
         sink: &mut impl Sink,
         observer: &mut impl Observer,
-    ) -> usize {
+    ) {
         let mut copies = std::mem::take(&mut buffers.copies);
-        let mut steps = 0;
+        let (mut paths, mut tables) = (0_u32, 0);
         for &place in &self.here {
             let path = self.paths[place];
             if path == UNKNOWN {
@@ -445,7 +409,8 @@ impl Caches {
             }
             let program = self.store.paths.program(path);
             let program = program.expect("the path was not closed when it was found");
-            steps += program.len();
+            paths += 1;
+            tables += program.len();
             let mut run = Run {
                 side,
                 tally,
@@ -465,58 +430,49 @@ impl Caches {
             }
         }
         buffers.copies = copies;
-        steps
+        if paths > 0 {
+            #[allow(clippy::cast_precision_loss)] // of one vector
+            self.store.saved(tables as f64 / f64::from(paths));
+        }
     }
 
-    /// Has the packets of which nothing is known pass the tables, and watches some.
-    fn run_rest(
+    /// Has the packets of which nothing is known wait for the tables, and some of them
+    /// watched.
+    fn send_on(
         &mut self,
-        side: &Side,
-        packets: &mut [Packet],
-        counted: (&Tally, Duration),
+        packets: &[Packet],
+        turn: Turn,
         buffers: &mut Buffers,
-        sink: &mut impl Sink,
-        observer: &mut impl Observer,
+        outcome: &mut Outcome,
     ) {
-        self.learner.begin(packets.len());
-        let (stale, left) = (
-            std::mem::take(&mut self.stale),
-            std::mem::take(&mut self.left),
-        );
-        for &(place, decision) in &stale {
-            let flow = self.flows[place];
-            if self.may_watch() {
-                self.learner
-                    .watch(place, flow, Some(decision), packets[place].key());
+        let mut seen = self.stale.len();
+        for &(place, decision) in &self.stale {
+            buffers.wait(TableId(0), place);
+            if turn.may_watch {
+                let (flow, key) = (self.flows[place], packets[place].key());
+                self.learner.watch(place, flow, Some(decision), key);
             }
-            buffers.wait(TableId(0), place);
         }
-        self.status.stale += stale.len() as u64;
-        self.status.by_tables += (stale.len() + left.len()) as u64;
-        for &place in &left {
+        self.status.stale += self.stale.len() as u64;
+        self.status.by_tables += (self.stale.len() + self.left.len()) as u64;
+        for &place in &self.left {
             buffers.wait(TableId(0), place);
+            if !turn.notes_flows {
+                continue;
+            }
             let flow = self.flows[place];
             #[allow(clippy::cast_possible_truncation)] // parts of a hash
             let (at, tag) = (flow as usize % SEEN, (flow >> 48) as u16);
             let was_seen = std::mem::replace(&mut self.seen[at], tag) == tag;
+            seen += usize::from(was_seen);
             self.chance = self.chance.wrapping_add(1);
-            let wanted = was_seen || self.chance.is_multiple_of(SAMPLED) || self.settings.always;
-            if wanted && self.may_watch() {
+            let is_wanted = was_seen || self.chance.is_multiple_of(SAMPLED);
+            if turn.may_watch && (is_wanted || self.settings.clock.is_none()) {
                 self.learner.watch(place, flow, None, packets[place].key());
             }
         }
-        (self.stale, self.left) = (stale, left);
-        let learner = self.learner.is_watching().then_some(&mut self.learner);
-        run_tables(side, packets, counted, buffers, learner, sink, observer);
-    }
-
-    /// Whether there is time to watch one more packet.
-    fn may_watch(&mut self) -> bool {
-        if self.learner.is_full() || self.budget < 0.0 && !self.settings.always {
-            return false;
-        }
-        self.budget -= cost::LEARN + self.tables * cost::LEARN_TABLE;
-        true
+        outcome.seen = turn.notes_flows.then_some(seen);
+        outcome.watched = self.learner.watched.len();
     }
 
     /// Keeps the paths of packets that were watched.
@@ -551,52 +507,6 @@ impl Caches {
         }
     }
 
-    /// Holds what caches cost against what they save.
-    fn judge(&mut self, work: &Work) {
-        #[allow(clippy::cast_precision_loss)] // numbers of packets
-        let count = |number: usize| number as f64;
-        let (lookups, known) = work.microflows;
-        let (asked, found) = work.megaflows;
-        if known + found > 0 {
-            let tables = count(work.steps) / count(known + found);
-            self.tables += (tables - self.tables) / 64.0;
-        }
-        let tables = self.tables * cost::TABLE;
-        let upkeep = std::mem::take(&mut self.upkeep);
-        #[allow(clippy::cast_precision_loss)] // less than 2^53
-        let (probes, bytes) = (work.probes as f64, self.store.bytes() as f64);
-        let probe = probes * cost::PROBE;
-        // The more there is in them, the farther away caches are themselves.
-        let far = (bytes / cost::FAR_BYTES).min(1.0) * cost::FAR;
-        let microflow = cost::MICROFLOW + far;
-        let asked_for = match work.asked.0 {
-            true => count(lookups) * microflow,
-            false => 0.0,
-        };
-        let saved = count(known + found) * tables - asked_for - probe - upkeep;
-        let spare = count(lookups) * tables * WATCHING + saved.max(0.0) * REINVESTED;
-        self.budget = (self.budget + spare).min(WATCHING_MOST);
-        if asked > 0 && work.asked.1 {
-            let missed = count(asked - found) / count(asked) * tables;
-            let next = probe / count(asked) + missed;
-            let weight = (count(asked) / 4096.0).min(1.0);
-            self.next += (next - self.next) * weight;
-        }
-        if work.asked.1 {
-            self.governors.1.end(probe + upkeep, count(found) * tables);
-        }
-        if work.asked.0 {
-            // What a packet costs that is not known to the cache of single flows: of what
-            // came there lately, since a vector may have no such packet.
-            let next = match work.asked.1 {
-                true => self.next.min(tables + cost::PROBE),
-                false => tables,
-            };
-            let cost = count(lookups) * microflow + upkeep;
-            self.governors.0.end(cost, count(known) * next);
-        }
-    }
-
     /// What the caches know of a packet.
     pub(super) fn ask(
         &mut self,
@@ -621,7 +531,7 @@ impl Caches {
                 decision = Some(covers);
             }
         };
-        self.store.find(|_| words, &mut vec![0], found);
+        self.store.find(true, |_| words, &mut vec![0], found);
         let megaflow = decision.and_then(|decision| self.store.megaflow(decision));
         let megaflow = megaflow.map(|(key, mask, path)| {
             let (path, _) = self.store.paths.get(path);
@@ -638,19 +548,6 @@ impl Caches {
             megaflow,
         }
     }
-}
-
-/// What was done for a vector.
-struct Work {
-    /// Which levels were asked.
-    asked: (bool, bool),
-    /// Packets that were looked up among single flows, and those that were known.
-    microflows: (usize, usize),
-    /// The same of megaflows.
-    megaflows: (usize, usize),
-    probes: u64,
-    /// Tables that packets did not have to pass.
-    steps: usize,
 }
 
 /// A mask with more bits, of which there are fewer: of addresses and ports the first

@@ -32,7 +32,7 @@
 //! | `side` | what packets are processed by |
 //! | `live` | the pipeline that changes, and its workers |
 //! | `process`, `actions` | vectors of packets, and what is done with each of them |
-//! | `caching`, `cache_status` | flow caches before the tables |
+//! | `caching`, `cache_status`, `judge` | flow caches before the tables, and when they are asked |
 //! | `learn` | from packets in the tables to paths |
 //! | `program` | what is done with packets on a path |
 //! | `governor` | whether a cache pays for itself |
@@ -49,7 +49,7 @@ mod cache_status;
 mod caching;
 mod expiry;
 mod features;
-mod governor;
+mod judge;
 mod learn;
 mod limiter;
 mod live;
@@ -65,7 +65,7 @@ mod tally;
 mod trace;
 
 pub use actions::flow_hash;
-pub use cache_status::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
+pub use cache_status::{CacheAnswer, CacheSettings, CacheStatus, Clock, Megaflow};
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};

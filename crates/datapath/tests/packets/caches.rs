@@ -161,7 +161,7 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
             megaflows: true,
             max_megaflows: *dice.pick(&[20, 1000]),
             max_masks: *dice.pick(&[2, 4, 32]),
-            always: true,
+            clock: None,
             seed,
         });
         for change in 0..12 {

@@ -1,5 +1,6 @@
 //! A world: both switches, and comparisons of all that they say.
 
+use std::cell::Cell;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use classyard::{EngineSpec, NoProgress};
 use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::pipeline::{
-    CacheSettings, Change, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink, Worker,
+    CacheSettings, Change, Clock, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink,
+    Worker,
 };
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
 use classyard_workload::kit::random::Dice;
@@ -37,6 +39,15 @@ pub(crate) struct World {
     buffer: Vec<Packet>,
 }
 
+/// A clock by which everything takes the same time.
+fn clock() -> Duration {
+    thread_local! {
+        static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+    NOW.set(NOW.get() + Duration::from_micros(1));
+    NOW.get()
+}
+
 /// A worker, with caches of any kind or without. They are small, so that they run full.
 fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
     if dice.one_in(4) {
@@ -48,8 +59,8 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
         megaflows: kind.is_none() || dice.one_in(2),
         max_megaflows: *dice.pick(&[1, 3, 20, 1000]),
         max_masks: *dice.pick(&[2, 3, 5, 32]),
-        // A cache that does not pay would not be asked.
-        always: !dice.one_in(8),
+        // Caches that are judged are not asked now and then.
+        clock: dice.one_in(8).then_some(clock as Clock),
         seed: dice.below(1000) as u64,
     })
 }

@@ -61,6 +61,9 @@ const ROW_BITS: u32 = 24;
 /// Truncation of the share that a hit adds to a table's weight ([FTS25] eq. 3).
 const TRUNCATION: f64 = 4.0;
 
+/// Of so many searches, one asks all tables, to see whether more are worth it.
+const ALL_ASKED: u32 = 16;
+
 /// Rows that are looked at for one that was idle for long.
 const TRIES: usize = 8;
 
@@ -110,6 +113,14 @@ pub(crate) struct Store<P> {
     order: Vec<usize>,
     /// What packets found in each table lately.
     weights: Vec<f64>,
+    /// The same, counted: packets that were looked up in each table, and those found.
+    asked: Vec<(f64, f64)>,
+    /// Tables that are worth being asked: the first ones.
+    worth: usize,
+    /// Searches so far.
+    searches: u32,
+    /// Tables of the pipeline that a packet need not pass which is found, on average.
+    saved: f64,
     used: usize,
     pub(crate) paths: Paths<P>,
     demand: Demand,
@@ -137,6 +148,10 @@ impl<P> Store<P> {
             tables: Vec::new(),
             order: Vec::new(),
             weights: Vec::new(),
+            asked: Vec::new(),
+            worth: MAX_MASKS,
+            searches: 0,
+            saved: 1.0,
             used: 0,
             paths: Paths::default(),
             demand: Demand::default(),
@@ -192,15 +207,22 @@ impl<P> Store<P> {
     }
 
     /// For keys by their places in a vector: what is known of each, and the decision
-    /// that says it. Those of which nothing is known are left in `places`.
+    /// that says it. Those of which nothing is known are left in `places`. Asks all
+    /// tables, or those that are worth it.
     pub(crate) fn find<'k>(
         &mut self,
+        all: bool,
         key: impl Fn(usize) -> &'k Words,
         places: &mut Vec<usize>,
         mut found: impl FnMut(usize, Decision, Found),
     ) {
         let mut hashes = [0; 64];
-        for at in 0..self.order.len() {
+        self.searches = self.searches.wrapping_add(1);
+        let tables = match all || self.searches.is_multiple_of(ALL_ASKED) {
+            true => self.order.len(),
+            false => self.worth.min(self.order.len()),
+        };
+        for at in 0..tables {
             let number = self.order[at];
             if places.is_empty() {
                 return;
@@ -209,6 +231,7 @@ impl<P> Store<P> {
                 continue;
             }
             self.counts.probes += places.len() as u64;
+            let searched = places.len();
             let (mut hits, mut kept, mut first) = (0_u32, 0, 0);
             while first < places.len() {
                 let some = (places.len() - first).min(hashes.len());
@@ -240,6 +263,10 @@ impl<P> Store<P> {
             let share = 1.0 / self.tables[number].load();
             let share = share.clamp(1.0 / TRUNCATION, TRUNCATION);
             self.weights[number] += f64::from(hits) * share;
+            let (asked, answered) = &mut self.asked[number];
+            #[allow(clippy::cast_precision_loss)] // packets of a vector
+            let searched = searched as f64;
+            (*asked, *answered) = (*asked + searched, *answered + f64::from(hits));
         }
     }
 
@@ -253,6 +280,40 @@ impl<P> Store<P> {
         for weight in weights {
             *weight /= 2.0;
         }
+        self.worth = self.worth();
+        for (asked, answered) in &mut self.asked {
+            *asked /= 2.0;
+            *answered /= 2.0;
+        }
+    }
+
+    /// How many tables, in their order, are worth being asked.
+    ///
+    /// To look a packet up in one takes about as long as for the packet to pass a table
+    /// of the pipeline; those that it is found to need not pass are saved. Packets that
+    /// are left after some tables ask the others for nothing where these know too few.
+    fn worth(&self) -> usize {
+        // Of the packets that ask a table, how many are left for the next one.
+        let mut left = 1.0;
+        let (mut sum, mut most, mut worth) = (0.0, 0.0, 0);
+        for (at, &number) in self.order.iter().enumerate() {
+            let (asked, answered) = self.asked[number];
+            if asked < 1.0 || self.tables[number].len() == 0 {
+                continue;
+            }
+            let share = answered / asked;
+            sum += left * (share * self.saved - 1.0);
+            left *= 1.0 - share;
+            if sum > most {
+                (most, worth) = (sum, at + 1);
+            }
+        }
+        worth
+    }
+
+    /// Tells how many tables packets need not pass that were found in a vector, on average.
+    pub(crate) fn saved(&mut self, tables: f64) {
+        self.saved += (tables - self.saved) / 64.0;
     }
 
     /// Adds a megaflow: packets that agree with a key on the bits of a mask take a path.
@@ -335,6 +396,7 @@ impl<P> Store<P> {
         if let Some(number) = empty.filter(|&number| number + 1 < self.bounds.masks) {
             self.tables[number] = MaskTable::new(*mask);
             self.weights[number] = 0.0;
+            self.asked[number] = (0.0, 0.0);
             return number;
         }
         self.counts.narrowed += 1;
@@ -364,6 +426,7 @@ impl<P> Store<P> {
     fn add_table(&mut self, mask: Words) -> usize {
         self.tables.push(MaskTable::new(mask));
         self.weights.push(0.0);
+        self.asked.push((0.0, 0.0));
         self.order.push(self.tables.len() - 1);
         self.tables.len() - 1
     }

@@ -52,6 +52,7 @@ fn covers(mask: &Words, key: &Words, other: &Words) -> bool {
 fn found(store: &mut Store<Winner>, number: usize) -> Option<(Decision, Winner)> {
     let (key, mut answer) = (point(number), None);
     store.find(
+        true,
         |_| &key,
         &mut vec![0],
         |_, decision, found| {
