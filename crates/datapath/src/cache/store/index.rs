@@ -273,7 +273,9 @@ impl Index {
     /// Megaflows.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.engine.dynamic().map_or(0, |engine| engine.rules())
+        self.engine
+            .dynamic()
+            .map_or(0, classyard::DynamicClassifier::rules)
     }
 
     /// Whether a megaflow is there.
