@@ -169,7 +169,27 @@ pub struct Projection {
     fields: FieldSet,
     family: Family,
     schema: Arc<Schema>,
-    moves: Vec<Move>,
+    moves: Moves,
+}
+
+/// What of a packet's key goes where in a narrower key.
+#[derive(Clone, Debug)]
+pub(crate) struct Moves(Vec<Move>);
+
+impl Moves {
+    /// From parts of a packet's key to parts of the narrower one.
+    pub(crate) fn new(parts: impl Iterator<Item = (Part, Part)>) -> Moves {
+        Moves(joined(parts.map(|(from, to)| moved(from, to)).collect()))
+    }
+
+    /// Writes the narrower key, as many words as its schema's keys have.
+    #[inline]
+    pub(crate) fn project(&self, from: &[u64; KEY_WORDS], words: &mut [u64]) {
+        words.fill(0);
+        for step in &self.0 {
+            words[step.to] |= (from[step.from] & step.mask).rotate_left(step.rotate);
+        }
+    }
 }
 
 impl Projection {
@@ -212,19 +232,17 @@ impl Projection {
         let Ok(schema) = Schema::new("projection", described) else {
             return Err(TooWide { bits });
         };
-        let mut moves = Vec::new();
-        for (id, from) in schema.field_ids().zip(&places) {
+        let places = schema.field_ids().zip(&places);
+        let parts = places.flat_map(|(id, from)| {
             let to = schema.placement(id);
-            moves.push(moved(from.low, to.low));
-            if let (Some(from), Some(to)) = (from.high, to.high) {
-                moves.push(moved(from, to));
-            }
-        }
+            [Some((from.low, to.low)), from.high.zip(to.high)]
+        });
+        let moves = Moves::new(parts.flatten());
         Ok(Projection {
             fields,
             family,
             schema,
-            moves: joined(moves),
+            moves,
         })
     }
 
@@ -249,16 +267,12 @@ impl Projection {
     /// Writes the key of a packet, as many words as the schema's keys have.
     #[inline]
     pub fn project(&self, key: &PacketKey, words: &mut [u64]) {
-        words.fill(0);
-        let from: &[u64; KEY_WORDS] = key.words();
-        for step in &self.moves {
-            words[step.to] |= (from[step.from] & step.mask).rotate_left(step.rotate);
-        }
+        self.moves.project(key.words(), words);
     }
 
     /// Adds to a mask over packets' keys the bits of a mask over the projection's.
     pub fn add_mask(&self, words: &[u64], mask: &mut [u64; KEY_WORDS]) {
-        for step in &self.moves {
+        for step in &self.moves.0 {
             mask[step.from] |= words[step.to].rotate_right(step.rotate) & step.mask;
         }
     }

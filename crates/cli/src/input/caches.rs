@@ -4,10 +4,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
+use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::{KINDS, Kind};
 use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline, Worker};
 
 use super::count;
+use crate::registry;
 
 /// Flow caches before the tables.
 #[derive(Debug, clap::Args)]
@@ -30,6 +32,12 @@ pub(crate) struct CacheArgs {
     /// The most masks that megaflows have
     #[arg(long, default_value = "32", value_name = "COUNT", value_parser = clap::value_parser!(u8).range(2..=128), help_heading = "Flow caches")]
     masks: u8,
+
+    /// What finds the megaflow that covers a packet: sorted (a hash table for each mask,
+    /// those that know most packets first), or an engine that takes updates, as NAME or
+    /// NAME:OPTION=VALUE:... (see `classyard engines`)
+    #[arg(long, default_value = Finder::SORTED, value_name = "SPEC", value_parser = finder, help_heading = "Flow caches")]
+    megaflow_engine: Finder,
 
     /// Ask caches even where they do not pay for themselves
     #[arg(long, help_heading = "Flow caches")]
@@ -75,6 +83,14 @@ fn megaflows(text: &str) -> Result<usize, String> {
     }
 }
 
+fn finder(text: &str) -> Result<Finder, String> {
+    if text == Finder::SORTED {
+        return Ok(Finder::default());
+    }
+    let spec = registry::parse(text).map_err(|error| format!("{error}; or sorted"))?;
+    Finder::engine(spec).map_err(|error| error.to_string())
+}
+
 impl CacheArgs {
     /// The caches of one worker; `None` where it has none. Seeds differ from run to run.
     fn settings(&self) -> Option<CacheSettings> {
@@ -90,6 +106,7 @@ impl CacheArgs {
                 megaflows => megaflows,
             },
             max_masks: usize::from(self.masks),
+            finder: self.megaflow_engine.clone(),
             clock: (!self.always_cache).then_some(clock as Clock),
             seed: RandomState::new().build_hasher().finish(),
         })

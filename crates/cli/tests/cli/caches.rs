@@ -15,6 +15,7 @@ fn caches_of_every_kind_change_nothing() {
         for size in [
             "--cache-flows 4 --megaflows 6 --masks 2",
             "--cache-flows 1k",
+            "--megaflow-engine tuplemerge:c=10",
         ] {
             let with = report(&format!("--cache {kind} {size} --always-cache"));
             for part in ["tables", "flows", "groups", "meters", "ports", "controller"] {
@@ -45,6 +46,17 @@ fn what_caches_did_is_told() {
     run("replay --cache best")
         .exits(2)
         .complains("there is no cache `best`; expected");
+    run("replay --megaflow-engine fastest")
+        .exits(2)
+        .complains("there is no engine `fastest`")
+        .complains("or sorted");
+    run("replay --megaflow-engine tuplemerge:c=0")
+        .exits(2)
+        .complains("c");
+    run("trace --megaflow-engine hyper-split")
+        .exits(2)
+        .complains("hyper-split")
+        .complains("tuplemerge");
     run("replay --masks 1").exits(2);
     run("replay --cache-flows 0").exits(2);
 }
@@ -69,5 +81,10 @@ fn a_trace_tells_what_caches_know() {
     });
     assert!(hits.count() > 5);
     assert_eq!(known("--cache none --megaflows 0"), Value::Null);
-    run("trace").exits(0).prints("Caches").prints("Megaflow");
+    for engine in ["sorted", "tuplemerge", "forest:bucket=4"] {
+        run(&format!("trace --megaflow-engine {engine}"))
+            .exits(0)
+            .prints("Caches")
+            .prints("Megaflow");
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::EngineSpec;
+use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
@@ -16,6 +17,7 @@ pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSetting
         megaflows: true,
         max_megaflows,
         max_masks: 32,
+        finder: Finder::default(),
         clock,
         seed: 1,
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use classyard::RuleId;
 
 use crate::cache::bits::Words;
+use crate::cache::finder::Finder;
 use crate::cache::microflow::{Kind, Usage};
 use crate::field::{Field, Prerequisite};
 use crate::flow::TableId;
@@ -26,6 +27,8 @@ pub struct CacheSettings {
     pub max_megaflows: usize,
     /// The most masks of megaflows: at least 2, at most 128.
     pub max_masks: usize,
+    /// What finds the megaflow that covers a packet.
+    pub finder: Finder,
     /// What tells which caches pay: those with which packets take the least time are
     /// asked. Without it all are asked about every packet.
     pub clock: Option<Clock>,
@@ -50,7 +53,7 @@ pub struct CacheStatus {
     pub megaflow_lookups: u64,
     /// Packets that a megaflow covered.
     pub megaflow_hits: u64,
-    /// Masks that were tried for them.
+    /// Masks that were tried for them; where an engine finds megaflows, its lookups.
     pub megaflow_probes: u64,
     /// Vectors that passed them by, since they did not pay for themselves.
     pub megaflow_by_passed: u64,

@@ -121,7 +121,7 @@ impl Caches {
             |(kind, flows): (Kind, usize)| (kind.build)(flows, seed ^ 0x6d69_6372_6f66_6c6f);
         Caches {
             microflows: settings.microflows.map(build),
-            store: Store::new(bounds, seed),
+            store: Store::new(bounds, seed).found_by(&settings.finder, seed),
             followed: 0,
             learner: Learner::default(),
             operations: Operations::default(),

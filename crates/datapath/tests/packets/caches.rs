@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use classyard::{EngineSpec, RuleId};
+use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, TableId};
 use classyard_datapath::pipeline::{
@@ -156,11 +157,17 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
             pipeline.apply(&[message(&text)], Duration::ZERO).unwrap();
             there.insert(text);
         }
+        let finder = dice.pick(&["sorted", "tuplemerge", "forest"]);
+        let finder = match *finder {
+            "sorted" => Finder::default(),
+            engine => Finder::engine(EngineSpec::parse(engine).unwrap()).unwrap(),
+        };
         let mut worker = pipeline.cached_worker(CacheSettings {
             microflows: Some((*dice.pick(KINDS), 64)),
             megaflows: true,
             max_megaflows: *dice.pick(&[20, 1000]),
             max_masks: *dice.pick(&[2, 4, 32]),
+            finder: finder.clone(),
             clock: None,
             seed,
         });
@@ -169,7 +176,7 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
                 let packet = dice.pick(&packets).clone();
                 worker.process(&mut [packet], Duration::ZERO, &mut Discard);
             }
-            let about = format!("seed {seed}, {engine}, change {change}");
+            let about = format!("seed {seed}, {engine}, {finder}, change {change}");
             let before = compare(&pipeline, &mut worker, &packets, &about);
             known += before;
             // One entry comes, goes or does something else.

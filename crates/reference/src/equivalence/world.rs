@@ -5,6 +5,7 @@ use std::fmt;
 use std::time::Duration;
 
 use classyard::{EngineSpec, NoProgress};
+use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::pipeline::{
@@ -59,9 +60,25 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
         megaflows: kind.is_none() || dice.one_in(2),
         max_megaflows: *dice.pick(&[1, 3, 20, 1000]),
         max_masks: *dice.pick(&[2, 3, 5, 32]),
+        finder: finder(dice),
         // Caches that are judged are not asked now and then.
         clock: dice.one_in(8).then_some(clock as Clock),
         seed: dice.below(1000) as u64,
+    })
+}
+
+/// What finds megaflows: the tables of their masks, or an engine.
+fn finder(dice: &mut dyn Dice) -> Finder {
+    let engine = *dice.pick(&[
+        None,
+        None,
+        Some("tuplemerge:c=2"),
+        Some("forest"),
+        Some("tss"),
+    ]);
+    let engine = engine.map(|engine| EngineSpec::parse(engine).expect("the engine's name"));
+    engine.map_or_else(Finder::default, |engine| {
+        Finder::engine(engine).expect("it takes updates, and any fields")
     })
 }
 

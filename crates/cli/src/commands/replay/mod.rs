@@ -39,7 +39,9 @@ Examples:
   classyard replay -p switch.flows -c dump.pcap --pace 10
       ten times as fast as it was captured; without --pace, at once
   classyard replay -p switch.flows -c dump.pcap --seconds 5 --workers 2 --changes 100k
-      how fast two threads are while flows change")]
+      how fast two threads are while flows change
+  classyard replay -p switch.flows -c dump.pcap --seconds 5 --megaflow-engine tuplemerge:c=10
+      TupleMerge finds megaflows, not one hash table for each mask")]
 pub(crate) struct Args {
     #[command(flatten)]
     switch: SwitchArgs,

@@ -6,7 +6,8 @@
 //! it does not matter which of several that cover a packet is found, and the first one
 //! found ends the search. Those of one mask are in a table of their own
 //! ([`table`]), and tables are asked in the order in which they are likely to answer
-//! ([FTS25] §4.3.2).
+//! ([FTS25] §4.3.2). Instead, an engine of the registry may say which row covers a packet
+//! ([`index`]); rows are where they are without it.
 //!
 //! # Bounds
 //! There are at most so many masks and megaflows as the settings say, whatever packets
@@ -27,18 +28,23 @@
 //!   megaflow of an older one is held against the pipeline when a packet comes for it, and
 //!   stays if it was right.
 
+mod index;
 mod signature;
 mod table;
 
 use classyard::Winner;
 
+use self::index::{Buffers, Index};
 use self::signature::Demand;
 use self::table::{MAX_PATHS, MaskTable, Row, Secret, State};
 use super::bits::{Known, Words};
+use super::finder::Finder;
 use super::microflow::Decision;
 use super::path::{Path, PathId, Paths};
 use crate::flow::TableId;
 use crate::key::KEY_WORDS;
+
+pub(crate) use self::index::schema as index_schema;
 
 /// How much a store may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +115,10 @@ pub(crate) struct Store<P> {
     bounds: Bounds,
     secret: Secret,
     tables: Vec<MaskTable>,
+    /// What finds rows, unless the tables are asked one after the other. It has exactly
+    /// the rows that there are, and is given up if its engine refuses one.
+    index: Option<Index>,
+    looked_up: Buffers,
     /// The tables, in the order in which they are asked.
     order: Vec<usize>,
     /// What packets found in each table lately.
@@ -146,6 +156,8 @@ impl<P> Store<P> {
             bounds,
             secret: Secret([seed, seed.rotate_left(32) | 1].map(mix)),
             tables: Vec::new(),
+            index: None,
+            looked_up: Buffers::default(),
             order: Vec::new(),
             weights: Vec::new(),
             asked: Vec::new(),
@@ -163,6 +175,14 @@ impl<P> Store<P> {
         }
     }
 
+    /// The same store, in which something else finds megaflows. Engines get a seed.
+    pub(crate) fn found_by(mut self, finder: &Finder, seed: u64) -> Store<P> {
+        let spec = finder.spec().cloned();
+        let index = spec.map(|spec| Index::new(spec.seeded(mix(seed))));
+        self.index = index.and_then(Result::ok);
+        self
+    }
+
     /// Megaflows.
     pub(crate) fn len(&self) -> usize {
         self.used
@@ -175,7 +195,8 @@ impl<P> Store<P> {
 
     /// Bytes held, paths left out.
     pub(crate) fn bytes(&self) -> usize {
-        self.tables.iter().map(MaskTable::bytes).sum()
+        let tables = self.tables.iter().map(MaskTable::bytes);
+        tables.sum::<usize>() + self.index.as_ref().map_or(0, Index::bytes)
     }
 
     /// Whether the megaflow of a decision covers a key: what is known then.
@@ -210,6 +231,66 @@ impl<P> Store<P> {
     /// that says it. Those of which nothing is known are left in `places`. Asks all
     /// tables, or those that are worth it.
     pub(crate) fn find<'k>(
+        &mut self,
+        all: bool,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        found: impl FnMut(usize, Decision, Found),
+    ) {
+        match self.index {
+            Some(_) => self.find_by_engine(key, places, found),
+            None => self.find_in_tables(all, key, places, found),
+        }
+    }
+
+    fn find_by_engine<'k>(
+        &mut self,
+        key: impl Fn(usize) -> &'k Words,
+        places: &mut Vec<usize>,
+        mut found: impl FnMut(usize, Decision, Found),
+    ) {
+        let mut buffers = std::mem::take(&mut self.looked_up);
+        if let Some(index) = &self.index {
+            self.counts.probes += places.len() as u64;
+            index.look_up(places.iter().map(|&place| key(place)), &mut buffers);
+        }
+        let mut number = 0;
+        places.retain(|&place| {
+            let decision = buffers.decision(number);
+            number += 1;
+            match decision.and_then(|decision| self.confirm(decision, key(place))) {
+                Some((decision, known)) => found(place, decision, known),
+                None => return true,
+            }
+            false
+        });
+        self.looked_up = buffers;
+    }
+
+    /// Holds what the index says of a key against the row. Where the row's path is closed
+    /// the row goes, and the index is asked again.
+    fn confirm(&mut self, mut decision: Decision, key: &Words) -> Option<(Decision, Found)> {
+        // A mask has at most one row that covers the key.
+        for _ in 0..=self.tables.len() {
+            let (table, row) = parts(decision);
+            if self.tables[table].covers(row, key) {
+                match self.known(table, row) {
+                    Found::Nothing => {}
+                    known => return Some((decision, known)),
+                }
+            } else if self.tables[table].has(row) {
+                // They differ in bits that the index leaves out.
+                return None;
+            }
+            let mut again = Buffers::default();
+            let index = self.index.as_ref()?;
+            index.look_up(std::iter::once(key), &mut again);
+            decision = again.decision(0)?;
+        }
+        None
+    }
+
+    fn find_in_tables<'k>(
         &mut self,
         all: bool,
         key: impl Fn(usize) -> &'k Words,
@@ -284,6 +365,10 @@ impl<P> Store<P> {
         for (asked, answered) in &mut self.asked {
             *asked /= 2.0;
             *answered /= 2.0;
+        }
+        let settled = self.index.as_mut().map(Index::settle);
+        if settled.is_some_and(|settled| settled.is_err()) {
+            self.index = None;
         }
     }
 
@@ -369,7 +454,20 @@ impl<P> Store<P> {
             None => self.used += 1,
         }
         self.counts.added += 1;
+        self.index_row(table, row);
         kept(table, row)
+    }
+
+    /// Tells the index of a new row, which may have taken the place of another one.
+    fn index_row(&mut self, table: usize, row: Row) {
+        let Some(index) = &mut self.index else {
+            return;
+        };
+        let it = &self.tables[table];
+        let megaflow = (decision(table, row), it.key(row), it.mask());
+        if index.insert(megaflow, megaflows(&self.tables)).is_err() {
+            self.index = None;
+        }
     }
 
     /// The table whose mask looks at the bits of a mask, and at few others.
@@ -478,6 +576,11 @@ impl<P> Store<P> {
     fn remove(&mut self, table: usize, row: Row) {
         let path = self.tables[table].state(row).path;
         self.tables[table].remove(row, self.secret);
+        if let Some(index) = &mut self.index
+            && index.remove(decision(table, row)).is_err()
+        {
+            self.index = None;
+        }
         self.paths.release(path);
         self.used -= 1;
     }
@@ -551,11 +654,19 @@ impl<P> Store<P> {
     /// Every megaflow: key, mask and path.
     #[cfg(test)]
     pub(crate) fn all(&self) -> impl Iterator<Item = (Words, Words, PathId)> {
-        self.tables.iter().flat_map(|table| {
-            let rows = (0..table.rows()).filter(|&row| table.has(row));
-            rows.map(|row| (table.key(row), *table.mask(), table.state(row).path))
+        megaflows(&self.tables).map(|(decision, key, mask)| {
+            let (table, row) = parts(decision);
+            (key, *mask, self.tables[table].state(row).path)
         })
     }
+}
+
+/// All megaflows of tables.
+fn megaflows(tables: &[MaskTable]) -> impl Iterator<Item = index::Megaflow<'_>> {
+    tables.iter().enumerate().flat_map(|(number, table)| {
+        let rows = (0..table.rows()).filter(|&row| table.has(row));
+        rows.map(move |row| (decision(number, row), table.key(row), table.mask()))
+    })
 }
 
 fn decision(table: usize, row: Row) -> Decision {

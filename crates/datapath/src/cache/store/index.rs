@@ -1,0 +1,368 @@
+//! Megaflows as rules of an engine: which one covers a packet.
+//!
+//! # Idea
+//! A megaflow is a value under a mask, as a rule is. An engine that merges masks looks a
+//! packet up in fewer hash tables than there are masks. It gives the best of all rules
+//! that match, which is more than is needed: any megaflow that covers a packet is right.
+//!
+//! ```text
+//! key ─▶ fields of the schema ─▶ engine ─▶ rule = decision ─▶ row of a mask's table
+//!                                                                │
+//!                                              does it cover the key? ─▶ state
+//! ```
+//! Rows stay in the tables of their masks. What the engine says is held against the row,
+//! so the index may leave bits out: it does so with registers, which are 0 in packets as
+//! they come.
+//!
+//! # Schema
+//! The fields that masks look at, of which masks may have any bits. A megaflow whose mask
+//! looks at another one has the engine built anew over wider keys, at most once for each of
+//! [`PIECES`]. So keys are as narrow as in a flow table.
+//!
+//! # Cost
+//! A lookup: that of the engine, and a row. Adding and removing: an update of the engine.
+//! After as many changes as there were rules the engine is
+//! [rebuilt](classyard::DynamicClassifier::rebuild), at once, since some are fitted
+//! to the rules that they have then. That is as much work as a build for each time the
+//! number of megaflows doubles, or all are others.
+
+use std::sync::Arc;
+
+use classyard::{
+    ActionId, Classifier, EngineSpec, FieldMatch, FieldRole, KeySlice, Limits, MatchKind,
+    NoProgress, Part, Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
+};
+
+use crate::cache::bits::Words;
+use crate::cache::microflow::Decision;
+use crate::flow_table::TableError;
+use crate::projection::Moves;
+
+/// The engine is rebuilt after so many changes for each rule that it had then, or for so
+/// many rules, if it had fewer.
+const REPLACED: usize = 4;
+const FEW: usize = 64;
+
+/// A field of the index.
+struct Piece {
+    name: &'static str,
+    /// Bits of a packet's key.
+    part: Part,
+    kind: MatchKind,
+    role: FieldRole,
+}
+
+/// All of a packet's key except the registers. Addresses are in pieces of which masks have
+/// leading bits, be they of IPv4 or IPv6; engines are told where IPv4's are.
+const PIECES: [Piece; 29] = [
+    ternary("metadata", 0, 0, 64),
+    ternary("tunnel_id", 1, 0, 64),
+    ternary("in_port", 2, 0, 32),
+    ternary("in_phy_port", 2, 32, 32),
+    ternary("eth_dst", 3, 0, 48),
+    ternary("vlan_vid", 3, 48, 13),
+    ternary("vlan_pcp", 3, 61, 3),
+    ternary("eth_src", 4, 0, 48),
+    ternary("eth_type", 4, 48, 16),
+    ternary("mpls", 5, 0, 24),
+    ternary("ip_proto", 5, 24, 8),
+    ternary("ip_dscp", 5, 32, 6),
+    ternary("ip_ecn", 5, 38, 2),
+    ternary("ipv6_flabel", 5, 40, 20),
+    ternary("source_port", 6, 0, 16).of(FieldRole::SourcePort),
+    ternary("destination_port", 6, 16, 16).of(FieldRole::DestinationPort),
+    ternary("ipv6_exthdr", 6, 32, 9),
+    ternary("presence", 6, 41, 5),
+    prefix("source", 7, 0, 32).of(FieldRole::SourceAddress),
+    prefix("ipv6_src_1", 7, 32, 32),
+    prefix("ipv6_src_2", 8, 0, 64),
+    prefix("destination", 9, 0, 32).of(FieldRole::DestinationAddress),
+    prefix("ipv6_dst_1", 9, 32, 32),
+    prefix("ipv6_dst_2", 10, 0, 64),
+    ternary("arp_sha", 11, 0, 48),
+    ternary("nd_target_1", 11, 48, 16),
+    ternary("arp_tha", 12, 0, 48),
+    ternary("nd_target_2", 12, 48, 16),
+    ternary("nd_link_layer", 13, 0, 48),
+];
+
+const fn ternary(name: &'static str, word: usize, shift: u32, width: u32) -> Piece {
+    Piece {
+        name,
+        part: Part { word, shift, width },
+        kind: MatchKind::Ternary,
+        role: FieldRole::Plain,
+    }
+}
+
+const fn prefix(name: &'static str, word: usize, shift: u32, width: u32) -> Piece {
+    let mut piece = ternary(name, word, shift, width);
+    piece.kind = MatchKind::Prefix;
+    piece
+}
+
+impl Piece {
+    const fn of(mut self, role: FieldRole) -> Piece {
+        self.role = role;
+        self
+    }
+}
+
+/// A set of pieces, by their places in [`PIECES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct PieceSet(u32);
+
+const _: () = assert!(PIECES.len() <= 32);
+
+impl PieceSet {
+    /// What every index looks at: a schema has at least one field, and hardly any mask
+    /// leaves these out.
+    const FIRST: PieceSet = {
+        let (mut set, mut number) = (0, 0);
+        while number < PIECES.len() {
+            let Part { word, shift, .. } = PIECES[number].part;
+            if matches!((word, shift), (4, 48) | (6, 41)) {
+                set |= 1 << number;
+            }
+            number += 1;
+        }
+        PieceSet(set)
+    };
+
+    /// All of them.
+    const ALL: PieceSet = PieceSet(u32::MAX >> (32 - PIECES.len()));
+
+    /// Those of which a mask has bits.
+    fn of(mask: &Words) -> PieceSet {
+        let pieces = PIECES.iter().enumerate();
+        let pieces = pieces.filter(|(_, piece)| piece.part.get(mask) != 0);
+        PieceSet(pieces.fold(0, |set, (number, _)| set | 1 << number))
+    }
+
+    fn and(self, other: PieceSet) -> PieceSet {
+        PieceSet(self.0 | other.0)
+    }
+
+    fn pieces(self) -> impl Iterator<Item = &'static Piece> {
+        let pieces = PIECES.iter().enumerate();
+        let pieces = pieces.filter(move |(number, _)| self.0 >> number & 1 == 1);
+        pieces.map(|(_, piece)| piece)
+    }
+
+    fn schema(self) -> Arc<Schema> {
+        let fields = self.pieces().map(|piece| {
+            let field = classyard::Field::new(piece.name, piece.part.width, piece.kind);
+            field.with_role(piece.role)
+        });
+        let schema = Schema::new("megaflows", fields.collect());
+        schema.expect("each set of pieces with a piece has a schema")
+    }
+}
+
+/// The schema of an index that looks at everything.
+pub(crate) fn schema() -> Arc<Schema> {
+    PieceSet::ALL.schema()
+}
+
+/// An engine over megaflows.
+pub(super) struct Index {
+    spec: EngineSpec,
+    pieces: PieceSet,
+    moves: Moves,
+    engine: Box<dyn Classifier>,
+    rules: usize,
+    /// Changes since the engine was built or rebuilt.
+    changes: usize,
+    /// Bytes of the engine, as of not long ago: counting them takes a while.
+    bytes: usize,
+}
+
+/// Working memory of lookups.
+#[derive(Default)]
+pub(super) struct Buffers {
+    words: Vec<u64>,
+    winners: Vec<Winner>,
+    scratch: Scratch,
+}
+
+impl Buffers {
+    /// The decision for the key of that number in the last lookup.
+    pub(super) fn decision(&self, number: usize) -> Option<Decision> {
+        Decision::new(self.winners[number].rule()?.get())
+    }
+}
+
+/// A megaflow: where it is, its key and its mask.
+pub(super) type Megaflow<'m> = (Decision, Words, &'m Words);
+
+impl Index {
+    /// An index without megaflows.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub(super) fn new(spec: EngineSpec) -> Result<Index, TableError> {
+        Index::build(spec, PieceSet::FIRST, std::iter::empty())
+    }
+
+    fn build<'m>(
+        spec: EngineSpec,
+        pieces: PieceSet,
+        megaflows: impl Iterator<Item = Megaflow<'m>>,
+    ) -> Result<Index, TableError> {
+        let schema = pieces.schema();
+        let mut rules = RuleSet::new(&schema);
+        for megaflow in megaflows {
+            let rule = rule(&schema, pieces, megaflow);
+            rules.push(rule.view()).map_err(TableError::Update)?;
+        }
+        let engine = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
+        let places = schema.field_ids().map(|id| schema.placement(id).low);
+        Ok(Index {
+            moves: Moves::new(pieces.pieces().map(|piece| piece.part).zip(places)),
+            pieces,
+            bytes: engine.stats().bytes(),
+            engine,
+            rules: rules.len(),
+            changes: 0,
+            spec,
+        })
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Adds a megaflow, in place of the one that was in its row; `all` are those that
+    /// there are then.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub(super) fn insert<'m>(
+        &mut self,
+        megaflow: Megaflow<'m>,
+        all: impl Iterator<Item = Megaflow<'m>>,
+    ) -> Result<(), TableError> {
+        let wanted = self.pieces.and(PieceSet::of(megaflow.2));
+        if wanted != self.pieces {
+            *self = Index::build(self.spec.clone(), wanted, all)?;
+            return Ok(());
+        }
+        let rule = rule(self.engine.schema(), self.pieces, megaflow);
+        let mut change = Transaction::new();
+        match self.has(megaflow.0) {
+            true => change.modify(rule.view()),
+            false => change.insert(rule.view()),
+        };
+        self.apply(&change)
+    }
+
+    /// Removes a megaflow.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub(super) fn remove(&mut self, decision: Decision) -> Result<(), TableError> {
+        self.apply(Transaction::new().remove(id(decision)))
+    }
+
+    fn apply(&mut self, change: &Transaction<'_>) -> Result<(), TableError> {
+        self.changes += change.changes().len();
+        let Some(engine) = self.engine.as_dynamic() else {
+            return Err(classyard::engine::takes_no_updates(&self.spec.to_string()).into());
+        };
+        engine.apply(change).map_err(TableError::Update)
+    }
+
+    /// Megaflows.
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.engine
+            .dynamic()
+            .map_or(0, classyard::DynamicClassifier::rules)
+    }
+
+    /// Whether a megaflow is there.
+    pub(super) fn has(&self, decision: Decision) -> bool {
+        let engine = self.engine.dynamic();
+        engine.is_some_and(|engine| engine.contains(id(decision)))
+    }
+
+    /// Rebuilds the engine where it has far more rules than when it was built, or others.
+    /// Packets wait for that, so it is seldom.
+    ///
+    /// # Errors
+    /// What the engine refuses.
+    pub(super) fn settle(&mut self) -> Result<(), TableError> {
+        if self.changes >= self.rules.max(FEW) * REPLACED {
+            if let Some(engine) = self.engine.as_dynamic() {
+                engine.rebuild(&mut NoProgress)?;
+                self.rules = engine.rules();
+            }
+            self.changes = 0;
+        }
+        self.bytes = self.engine.stats().bytes();
+        Ok(())
+    }
+
+    /// Looks keys up.
+    pub(super) fn look_up<'k>(&self, keys: impl Iterator<Item = &'k Words>, into: &mut Buffers) {
+        let width = self.engine.schema().key_words();
+        into.words.clear();
+        into.winners.clear();
+        for key in keys {
+            let at = into.words.len();
+            into.words.resize(at + width, 0);
+            self.moves.project(key, &mut into.words[at..]);
+            into.winners.push(Winner::MISS);
+        }
+        let keys = KeySlice::new(&into.words, width);
+        self.engine
+            .classify_batch(keys, &mut into.winners, &mut into.scratch);
+    }
+}
+
+/// The rule of a megaflow. All are of one priority: whichever covers a packet is right.
+fn rule(schema: &Arc<Schema>, pieces: PieceSet, (decision, key, mask): Megaflow<'_>) -> Rule {
+    let matches = pieces.pieces().map(|piece| FieldMatch::Ternary {
+        value: u128::from(piece.part.get(&key)),
+        mask: u128::from(piece.part.get(mask)),
+    });
+    let matches: Vec<FieldMatch> = matches.collect();
+    let rule = Rule::new(schema, id(decision), Priority(0), ActionId(0), &matches);
+    rule.expect("a match for each field, of its width")
+}
+
+/// The rule of a decision has its number.
+fn id(decision: Decision) -> RuleId {
+    RuleId::new(decision.number()).expect("a decision has no number above those of rules")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::field::Field;
+    use crate::key::PacketKey;
+
+    /// Every bit of every field that packets come with is in one piece.
+    #[test]
+    fn pieces_are_all_of_a_key_but_registers() {
+        let (mut pieces, mut fields) = ([0_u64; crate::KEY_WORDS], [0_u64; crate::KEY_WORDS]);
+        for piece in &PIECES {
+            assert_eq!(
+                pieces[piece.part.word] & piece.part.mask(),
+                0,
+                "{}",
+                piece.name
+            );
+            pieces[piece.part.word] |= piece.part.mask();
+        }
+        let presence = PacketKey::presence_place();
+        fields[presence.word] |= presence.mask();
+        for field in Field::all().filter(|field| (*field as usize) < Field::Reg0 as usize) {
+            PacketKey::place(field).set_bits(&mut fields, u128::MAX);
+        }
+        assert_eq!(pieces, fields);
+        let first: Vec<&str> = PieceSet::FIRST.pieces().map(|piece| piece.name).collect();
+        assert_eq!(first, ["eth_type", "presence"]);
+        assert_eq!(schema().fields().len(), PIECES.len());
+    }
+}
