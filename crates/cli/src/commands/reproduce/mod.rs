@@ -43,7 +43,7 @@ Figures of tm19 --section 5 (in a virtual switch):
   pipeline-tables      tables alone and in a pipeline (Fig. 10)
   pipeline-throughput  packets a second against rules (Fig. 11)
   pipeline-times       times of single packets (Fig. 12)
-  pipeline-cache       front-end cache: so far the part without (Table V)
+  pipeline-cache       the front-end cache, and ours (Table V)
   pipeline-frameworks  rules of VPP and of Open vSwitch (Fig. 13)
   pipeline-seeds       seed by seed at the greatest size (Figs. 14 and 15)
 

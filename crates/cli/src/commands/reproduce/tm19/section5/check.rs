@@ -86,7 +86,7 @@ pub(super) fn check(
                     continue;
                 }
                 let mut winners = Winners(Vec::with_capacity(VECTOR));
-                processed[number + 1] += runner.observe(frames, vector, &mut winners);
+                processed[number + 1] += runner.vectors.observe(frames, vector, &mut winners);
                 for winner in winners.0.iter().flatten() {
                     *counts[number + 1].entry(*winner).or_insert(0) += 1;
                 }
@@ -133,9 +133,9 @@ fn reference(
     let mut scans = (SCANNED_RULES / policy.len().max(1)).clamp(1, SCANNED_PACKETS);
     for vector in order {
         let mut winners = Winners(Vec::with_capacity(VECTOR));
-        let count = linear.observe(frames, vector, &mut winners);
+        let count = linear.vectors.observe(frames, vector, &mut winners);
         for place in 0..count.min(scans) {
-            let packet = &linear.packets[place];
+            let packet = &linear.vectors.packets[place];
             let priority = winners.0[place].and_then(|id| linear.pipeline.flows().get(id));
             let priority = priority.map_or(0, |entry| u32::from(entry.priority));
             let right = scan(policy, packet);
@@ -205,7 +205,7 @@ fn counters(
             )));
         }
     }
-    let sent = runner.nowhere.sent;
+    let sent = runner.vectors.nowhere.sent;
     match sent == processed {
         true => Ok(()),
         false => Err(Failure::usage(format!(

@@ -1,6 +1,6 @@
 //! What is sent: frames of 64 bytes, drawn from rules or mostly from none.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
@@ -52,6 +52,11 @@ impl Frames {
 
     pub(super) fn len(&self) -> usize {
         self.0.len() / SHORTEST
+    }
+
+    /// How many flows they are of: frames with the same bytes are of one flow.
+    pub(super) fn flows(&self) -> usize {
+        self.0.chunks_exact(SHORTEST).collect::<HashSet<_>>().len()
     }
 
     /// How many vectors they are; the last one may be shorter.
@@ -259,6 +264,9 @@ mod tests {
         let [synthetic, real] = &traffic.frames;
         assert_eq!((synthetic.len(), real.len()), (3_000, 3_000));
         assert_eq!(synthetic.vectors(), 12);
+        // Of 300 flows with random addresses some have no packet; others are the rules'.
+        assert!((150..=450).contains(&real.flows()), "{}", real.flows());
+        assert!(synthetic.flows() > real.flows(), "{}", synthetic.flows());
         let mut packets = vec![Packet::default(); VECTOR];
         assert_eq!(real.receive(0, &mut packets), VECTOR);
         assert_eq!(real.receive(11, &mut packets), 3_000 - 11 * VECTOR);

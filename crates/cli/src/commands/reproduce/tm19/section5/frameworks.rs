@@ -86,8 +86,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     Ok(Section {
         title: "Frameworks (Fig. 13, §V.E)".to_owned(),
         method: "The paper sets VPP beside Open vSwitch, both with their caches. Open vSwitch is \
-                 not here, and pipelines have no cache so far. So this is the difference of the \
-                 rules alone, in one pipeline without caches: the paper gives Open vSwitch's tuple \
+                 not here. So this is the difference of the rules alone, in one pipeline without \
+                 caches (Table V has what caches bring): the paper gives Open vSwitch's tuple \
                  space search rules with a single port in place of every range of ports but that \
                  of all, which favours it; `tss, single ports` has these rules, and traffic drawn \
                  from them. With a cache the order may be another one."

@@ -14,20 +14,20 @@ use crate::commands::reproduce::Study;
 use crate::failure::Failure;
 
 /// Turns, and seconds of one: of each contender with each workload.
-const TURNS: usize = 5;
-const TURN: f64 = 0.025;
+pub(super) const TURNS: usize = 5;
+pub(super) const TURN: f64 = 0.025;
 
 /// The same of a quick reproduction.
-const FEW_TURNS: usize = 3;
-const SHORT_TURN: f64 = 0.006;
+pub(super) const FEW_TURNS: usize = 3;
+pub(super) const SHORT_TURN: f64 = 0.006;
 
 /// The share of a turn that is processed before it, since the contender before has had
 /// the caches.
-const WARM_UP: f64 = 0.25;
+pub(super) const WARM_UP: f64 = 0.25;
 
 /// Seconds for which `linear` looks up, of each workload, what others are held against.
 const CHECK: f64 = 0.3;
-const SHORT_CHECK: f64 = 0.05;
+const SHORT_CHECK: f64 = 0.01;
 
 /// Forms over the rules as they are, outside of a pipeline: what the paper's simulation
 /// has, and tuple space search with ports in its masks.
@@ -103,8 +103,8 @@ pub(super) fn measure(study: &Study<'_>, policy: &Policy, list: usize) -> Result
                     OVS | SINGLE_TM => &single_traffic.frames[workload],
                     _ => &traffic.frames[workload],
                 };
-                runner.run(frames, turn * WARM_UP);
-                rates[number].push(runner.run(frames, turn));
+                runner.vectors.run(frames, turn * WARM_UP);
+                rates[number].push(runner.vectors.run(frames, turn));
             }
         }
     }

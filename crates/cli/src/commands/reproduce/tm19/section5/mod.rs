@@ -11,9 +11,9 @@
 //! Every rule accepts, as in the paper, so each packet goes the whole way.
 //!
 //! # The measurements
-//! Figs. 10, 11, 13, 14, 15 and Table V are about the same rule sets, so one
-//! measurement over a rule set ([`measure::Point`]) has all that they need; Fig. 12 has
-//! its own ([`times`]).
+//! Figs. 10, 11, 13, 14 and 15 are about the same rule sets, so one measurement over a
+//! rule set ([`measure::Point`]) has all that they need; Fig. 12 ([`times`]) and Table V
+//! ([`cached`]) have their own.
 //!
 //! | module | what it has |
 //! |---|---|
@@ -22,6 +22,7 @@
 //! | `runner` | a worker that processes vectors |
 //! | `check` | that all engines decide alike, before anything is timed |
 //! | `measure` | a rule set: tables and rates |
+//! | `cached` | a rule set: rates with caches and without |
 //! | `sheets` | the same over all rule sets |
 //! | `tables`, `throughput`, `times`, `cache`, `frameworks`, `seeds` | the figures |
 //!
@@ -29,6 +30,7 @@
 
 mod acl;
 pub(in crate::commands::reproduce) mod cache;
+mod cached;
 mod check;
 mod frames;
 pub(in crate::commands::reproduce) mod frameworks;
@@ -125,7 +127,7 @@ fn mpps(rate: f64) -> f64 {
 const SETUP: &str = "Frames of 64 bytes (60 and the checksum, which is not there) are copied into \
                      packets and parsed, looked up in table 0, which has the access list, and in \
                      table 1, which sends what comes in by port 1 out by port 2; there they end. \
-                     All rules accept. Vectors of 256 packets, one core, CPU time, no caches; \
+                     All rules accept. Vectors of 256 packets, one core, CPU time, no flow caches; \
                      there is no network card, so no rate is limited by a link, which ends at \
                      14.88 million packets a second in the paper. OpenFlow has no ranges: a range \
                      of ports is several flow entries.";

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{Node, Observer, PacketInReason, Pipeline, Sink, Worker};
+use classyard_datapath::pipeline::{
+    CacheStatus, Node, Observer, PacketInReason, Pipeline, Sink, Worker,
+};
 use classyard_datapath::{Packet, PortNo};
 
 use super::VECTOR;
@@ -28,9 +30,14 @@ impl Sink for Nowhere {
     }
 }
 
-/// A pipeline, its worker and a vector.
+/// A pipeline and a worker of it without caches.
 pub(super) struct Runner {
     pub(super) pipeline: Pipeline,
+    pub(super) vectors: VectorWorker,
+}
+
+/// A worker, a vector, and where its packets end. A pipeline may have several.
+pub(super) struct VectorWorker {
     worker: Worker,
     pub(super) packets: Vec<Packet>,
     pub(super) nowhere: Nowhere,
@@ -61,13 +68,46 @@ impl Observer for Stopwatch {
 
 impl Runner {
     pub(super) fn new(mut pipeline: Pipeline) -> Runner {
-        Runner {
-            worker: pipeline.worker(),
-            pipeline,
+        let vectors = VectorWorker::new(pipeline.worker());
+        Runner { pipeline, vectors }
+    }
+}
+
+impl VectorWorker {
+    pub(super) fn new(worker: Worker) -> VectorWorker {
+        VectorWorker {
+            worker,
             packets: vec![Packet::default(); VECTOR],
             nowhere: Nowhere::default(),
             next: 0,
         }
+    }
+
+    /// How the worker's caches are doing; nothing of one without.
+    pub(super) fn caches(&self) -> CacheStatus {
+        self.worker.caches().unwrap_or_default()
+    }
+
+    /// Processes so many vectors, or fewer when the time is over before; says how many.
+    pub(super) fn some(&mut self, frames: &Frames, most: usize, seconds: Option<f64>) -> usize {
+        let end = seconds.map(|seconds| thread_cpu_time() + Duration::from_secs_f64(seconds));
+        for done in 0..most {
+            if end.is_some_and(|end| thread_cpu_time() >= end) {
+                return done;
+            }
+            let vector = self.next(frames);
+            self.vector(frames, vector);
+        }
+        most
+    }
+
+    /// Processes a vector; says how many packets it had.
+    fn vector(&mut self, frames: &Frames, vector: usize) -> usize {
+        let count = frames.receive(vector, &mut self.packets);
+        let packets = &mut self.packets[..count];
+        self.worker
+            .process(packets, Duration::ZERO, &mut self.nowhere);
+        count
     }
 
     /// Processes a vector while somebody watches; says how many packets it had, which
@@ -100,11 +140,7 @@ impl Runner {
         let mut packets = 0;
         loop {
             let vector = self.next(frames);
-            let count = frames.receive(vector, &mut self.packets);
-            let vector = &mut self.packets[..count];
-            self.worker
-                .process(vector, Duration::ZERO, &mut self.nowhere);
-            packets += count;
+            packets += self.vector(frames, vector);
             let now = thread_cpu_time();
             if now >= end {
                 let spent = now.saturating_sub(begin).as_secs_f64();

@@ -96,8 +96,8 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
                 for (times, frames) in times.iter_mut().zip(&traffic.frames) {
                     for (times, runner) in times.iter_mut().zip(&mut runners) {
                         // The engine before has had the caches.
-                        runner.run(frames, turn / 10.0);
-                        runner.time(frames, turn, times);
+                        runner.vectors.run(frames, turn / 10.0);
+                        runner.vectors.time(frames, turn, times);
                     }
                 }
             }
