@@ -44,8 +44,8 @@ pub(crate) struct CacheArgs {
     always_cache: bool,
 }
 
-/// The time since it was first asked for.
-fn clock() -> Duration {
+/// The time since it was first asked for: a clock for caches.
+pub(crate) fn clock() -> Duration {
     static BEGUN: OnceLock<Instant> = OnceLock::new();
     BEGUN.get_or_init(Instant::now).elapsed()
 }

@@ -71,6 +71,9 @@ const SAMPLED: u32 = 64;
 /// tables instead, one by one as packets come for them.
 const SCANNED: usize = 4_000_000;
 
+/// About what it takes to look a packet up in the megaflows of one mask, in nanoseconds.
+const PROBE: f64 = 25.0;
+
 /// Vectors between two sortings of masks.
 const TICK: u32 = 256;
 
@@ -327,7 +330,7 @@ impl Caches {
         self.judge.end(outcome);
         self.vectors += 1;
         if self.vectors.is_multiple_of(TICK) {
-            self.store.tick();
+            self.store.tick(self.judge.without_caches() / PROBE);
         }
     }
 
@@ -401,7 +404,6 @@ impl Caches {
         observer: &mut impl Observer,
     ) {
         let mut copies = std::mem::take(&mut buffers.copies);
-        let (mut paths, mut tables) = (0_u32, 0);
         for &place in &self.here {
             let path = self.paths[place];
             if path == UNKNOWN {
@@ -409,8 +411,6 @@ impl Caches {
             }
             let program = self.store.paths.program(path);
             let program = program.expect("the path was not closed when it was found");
-            paths += 1;
-            tables += program.len();
             let mut run = Run {
                 side,
                 tally,
@@ -430,10 +430,6 @@ impl Caches {
             }
         }
         buffers.copies = copies;
-        if paths > 0 {
-            #[allow(clippy::cast_precision_loss)] // of one vector
-            self.store.saved(tables as f64 / f64::from(paths));
-        }
     }
 
     /// Has the packets of which nothing is known wait for the tables, and some of them

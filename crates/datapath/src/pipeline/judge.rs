@@ -17,7 +17,7 @@
 //! from what caches have saved ([`REINVESTED`]), and a small share of all time
 //! ([`WATCHING`]). Caches that know too little to pay yet are given time to *grow*: at the
 //! start, and where two things are measured: flows that they do not know come again, and
-//! a packet that they know saves much. If it was in vain they wait twice as long each time.
+//! a packet that they know saves much. If it was without effect they wait twice as long each time.
 //!
 //! # The clock
 //! It is the caller's. Without one nothing is judged: every cache is asked about every
@@ -69,8 +69,8 @@ const LEARNED: u64 = 128;
 /// Vectors between rounds: at least and at most.
 const REST: (usize, usize) = (128, 32_768);
 
-/// Vectors between the rounds of caches that grow.
-const GROWTH_REST: usize = 512;
+/// Vectors of a round in which caches grow.
+const GROWTH_VECTORS: usize = 512;
 
 /// Rounds for which caches may grow without paying, and those after which it is asked
 /// whether they will; rounds until they may do so again: the first time, and at most.
@@ -176,7 +176,7 @@ pub(super) struct Judge {
     present: usize,
     /// Rounds for which the present choice need not pay yet.
     growth: u32,
-    /// Rounds until that may be so again, and those after the next time if it is in vain.
+    /// Rounds until that may be so again, and those after that if it is without effect.
     until_growth: u32,
     growth_rests: u32,
     rounds: u32,
@@ -234,7 +234,7 @@ impl Judge {
             round: Vec::with_capacity(SEGMENTS),
             at: 0,
             count: Count {
-                times: Vec::with_capacity(TIMED.2),
+                times: Vec::with_capacity(GROWTH_VECTORS),
                 ..Count::default()
             },
             spent: Spent::default(),
@@ -247,6 +247,14 @@ impl Judge {
 
     fn is_growing(&self) -> bool {
         self.growth > 0
+    }
+
+    /// What a packet takes without caches, in nanoseconds: very long before it was measured.
+    pub(super) fn without_caches(&self) -> f64 {
+        match self.choices[0].cost {
+            0.0 => 1e9,
+            cost => cost,
+        }
     }
 
     /// What is to be done with the next vector.
@@ -272,10 +280,14 @@ impl Judge {
         let segment = self.round[self.at];
         self.begun = clock();
         let learns = segment.purpose == Purpose::Learn;
+        let may_watch = match segment.choice == self.present {
+            true => self.credit > 0.0,
+            false => self.count.watched < LEARNED,
+        };
         Turn {
             levels: self.choices[segment.choice].levels,
             notes_flows: learns,
-            may_watch: learns && self.count.watched < LEARNED,
+            may_watch: learns && may_watch,
         }
     }
 
@@ -296,6 +308,9 @@ impl Judge {
         let taken = clock().saturating_sub(self.begun);
         let segment = self.round[self.at];
         self.note_seen(segment.choice, outcome);
+        if segment.purpose == Purpose::Learn && segment.choice == self.present {
+            self.account(outcome);
+        }
         #[allow(clippy::cast_precision_loss)] // times of one vector
         let taken = taken.as_nanos() as f64;
         let packets = u32::try_from(outcome.packets).unwrap_or(u32::MAX);
@@ -387,7 +402,9 @@ impl Judge {
             add(0, Purpose::Settle, settle(present));
             add(0, Purpose::Time, TIMED.2);
         }
-        if let Some(other) = other {
+        if self.growth > 0 {
+            add(self.present, Purpose::Learn, GROWTH_VECTORS);
+        } else if let Some(other) = other {
             add(other, Purpose::Learn, LEARN);
             add(other, Purpose::Settle, settle(near(&self.choices[other])));
             add(other, Purpose::Time, TIMED.2);
@@ -450,7 +467,7 @@ impl Judge {
         if let Some(learned) = self.learned.filter(|learned| learned.watched >= 64.0) {
             let lookups = learned.packets * self.choices[learned.choice].cost;
             let cost = (learned.nanoseconds - lookups) / learned.watched;
-            self.watch = f64::midpoint(self.watch, cost.clamp(200.0, 20_000.0));
+            self.watch = f64::midpoint(self.watch, cost.clamp(200.0, 100_000.0));
         }
         self.rounds = self.rounds.saturating_add(1);
         self.choose(timed);
@@ -463,7 +480,7 @@ impl Judge {
         let cost = (nanoseconds - packets * present.min(none)).max(0.0);
         let rest = cost / EXPLORING / (present * packets / vectors);
         self.rest = match self.is_growing() {
-            true => GROWTH_REST,
+            true => 0,
             false => (rest as usize).clamp(REST.0, REST.1),
         };
     }
@@ -480,8 +497,10 @@ impl Judge {
         let none = self.choices[0].cost;
         if self.growth > 0 {
             self.growth -= 1;
-            let is_vain = self.projected(1) > none && self.growth + GROWTH.1 <= GROWTH.0;
-            if is_vain || self.growth == 0 {
+            let projected = self.projected(1);
+            if pays && projected > self.choices[1].cost * PROMISING {
+                self.growth = 0;
+            } else if self.growth == 0 || projected > none && self.growth + GROWTH.1 <= GROWTH.0 {
                 self.growth = 0;
                 self.until_growth = self.growth_rests;
                 self.growth_rests = (self.growth_rests * 2).min(GROWTH.3);

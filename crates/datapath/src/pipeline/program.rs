@@ -63,8 +63,6 @@ pub(super) struct Program {
     is_even: bool,
     /// The pipeline does not go on.
     ends: bool,
-    /// Tables on the path.
-    tables: u8,
 }
 
 /// What is asked for less often.
@@ -135,16 +133,9 @@ impl Program {
         Program {
             operations: shared.share(operations),
             ends: details.rest.is_none(),
-            tables: u8::try_from(details.steps.len()).expect("fewer than 255 tables"),
             details: Box::new(details),
             is_even,
         }
-    }
-
-    /// Tables that packets need not pass.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        usize::from(self.tables)
     }
 
     /// Tables, and the entries that win there.

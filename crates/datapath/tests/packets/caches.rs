@@ -1,6 +1,7 @@
 //! Every megaflow, exhaustively in a small world: all packets that it covers take its
 //! path, before and after each change.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, TableId};
 use classyard_datapath::pipeline::{
-    CacheSettings, Discard, Message, Pipeline, PortState, Step, Worker,
+    CacheSettings, Discard, Message, PacketInReason, Pipeline, PortState, Sink, Step, Worker,
 };
 use classyard_datapath::text::read;
 use classyard_datapath::{Packet, PortNo, TableSettings};
@@ -217,4 +218,82 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
     assert!(known > 100_000, "{known}");
     // Changes take some, and leave the others.
     assert!(lost > 1000 && kept > lost * 4, "{lost} of {kept}");
+}
+
+/// What comes out: a number for all ports and bytes. Packets of a vector that caches know
+/// go out before others, so their order does not count.
+#[derive(Default)]
+struct Sent(u64);
+
+impl Sink for Sent {
+    fn send(&mut self, port: PortNo, _: Option<u32>, packet: &Packet) {
+        let bytes = packet.bytes().iter().copied();
+        let mixed = bytes
+            .chain(port.0.to_be_bytes())
+            .fold(0xcbf2_9ce4_8422_2325, |mixed: u64, byte| {
+                (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+            });
+        self.0 = self.0.wrapping_add(mixed);
+    }
+
+    fn to_controller(&mut self, _: PacketInReason, _: u16, _: (TableId, u64), _: &Packet) {}
+}
+
+/// A clock by which vectors take a microsecond each, and thousands of calls later as long
+/// as chance has it.
+fn clock() -> Duration {
+    thread_local! {
+        static STATE: Cell<(u64, u64, u64)> = const { Cell::new((0, 1, 0)) };
+    }
+    let (calls, chance, now) = STATE.get();
+    let chance = chance
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1);
+    let is_even = (calls / 3000).is_multiple_of(2);
+    let now = now + if is_even { 1 } else { 1 + (chance >> 60) };
+    STATE.set((calls + 1, chance, now));
+    Duration::from_micros(now)
+}
+
+#[test]
+fn caches_that_are_judged_change_nothing() {
+    let packets = packets();
+    let dice = &mut Dice(7);
+    let mut pipeline = Pipeline::new(TableSettings {
+        engine: EngineSpec::parse("forest").unwrap(),
+        rebuild_below: 30,
+    });
+    for port in 1..=3 {
+        let port = Message::Port(PortNo(port), Some(PortState::default()));
+        pipeline.apply(&[port], Duration::ZERO).unwrap();
+    }
+    let group = message("group_id=1,type=all,bucket=actions=output:2");
+    pipeline.apply(&[group], Duration::ZERO).unwrap();
+    let mut caches = pipeline.cached_worker(CacheSettings {
+        microflows: Some((KINDS[KINDS.len() - 1], 1024)),
+        megaflows: true,
+        max_megaflows: 1000,
+        max_masks: 32,
+        finder: Finder::default(),
+        clock: Some(clock),
+        seed: 7,
+    });
+    let mut none = pipeline.worker();
+    for round in 0..400 {
+        let text = entry(dice);
+        let _ = pipeline.apply(&[message(&text)], Duration::ZERO);
+        for vector in 0..100 {
+            let some: Vec<Packet> = (0..16).map(|_| dice.pick(&packets).clone()).collect();
+            let mut sent = [Sent::default(), Sent::default()];
+            for (worker, sent) in [&mut caches, &mut none].into_iter().zip(&mut sent) {
+                worker.process(&mut some.clone(), Duration::ZERO, sent);
+            }
+            assert_eq!(sent[0].0, sent[1].0, "round {round}, vector {vector}");
+        }
+    }
+    let status = caches.caches().unwrap();
+    assert!(status.microflow_hits > 10_000, "{status:?}");
+    assert!(status.megaflow_hits > 1000, "{status:?}");
+    assert!(status.microflow_by_passed > 1000, "{status:?}");
+    assert!(status.megaflow_by_passed > 1000, "{status:?}");
 }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
 use classyard::Progress;
@@ -144,8 +145,14 @@ struct Done {
     timer: Timer,
 }
 
-/// Passes over all packets until time is over.
-fn run(worker: &mut Worker, frames: &Frames<'_>, stop: &AtomicBool, nodes: bool) -> Done {
+/// Passes over all packets until time is over. Says when the first one is, which does not
+/// count.
+fn run(
+    worker: &mut Worker,
+    frames: &Frames<'_>,
+    (warm, stop): (Sender<()>, &AtomicBool),
+    nodes: bool,
+) -> Done {
     let mut vector = vec![Packet::default(); VECTOR];
     let now = frames.all.last().map_or(Duration::ZERO, |last| last.time);
     let mut timer = Timer::new(nodes);
@@ -168,6 +175,8 @@ fn run(worker: &mut Worker, frames: &Frames<'_>, stop: &AtomicBool, nodes: bool)
     };
     // Caches are warm after a pass that does not count.
     pass(&mut Timer::new(false), None);
+    // Nobody waits any more if another worker has panicked.
+    let _ = warm.send(());
     let (before, mut packets) = (thread_cpu_time(), 0);
     while !stop.load(Ordering::Relaxed) {
         packets += pass(&mut timer, Some(stop));
@@ -194,11 +203,15 @@ pub(super) fn measure(
     let stop = AtomicBool::new(false);
     let (done, changes) = std::thread::scope(|scope| {
         let stop = &stop;
+        let (warm, are_warm) = channel();
         let threads = workers.iter_mut().map(|worker| {
-            let run = move || run(worker, frames, stop, args.nodes);
+            let warm = warm.clone();
+            let run = move || run(worker, frames, (warm, stop), args.nodes);
             scope.spawn(run)
         });
         let threads: Vec<_> = threads.collect();
+        drop(warm);
+        are_warm.iter().take(threads.len()).for_each(drop);
         let changes = match args.changes {
             0 => {
                 let begin = Instant::now();

@@ -129,8 +129,6 @@ pub(crate) struct Store<P> {
     worth: usize,
     /// Searches so far.
     searches: u32,
-    /// Tables of the pipeline that a packet need not pass which is found, on average.
-    saved: f64,
     used: usize,
     pub(crate) paths: Paths<P>,
     demand: Demand,
@@ -163,7 +161,6 @@ impl<P> Store<P> {
             asked: Vec::new(),
             worth: MAX_MASKS,
             searches: 0,
-            saved: 1.0,
             used: 0,
             paths: Paths::default(),
             demand: Demand::default(),
@@ -352,8 +349,8 @@ impl<P> Store<P> {
     }
 
     /// Sorts tables by what was found in them, of which half is forgotten; time goes on
-    /// for who was idle.
-    pub(crate) fn tick(&mut self) {
+    /// for who was idle. A packet that is found saves the time of so many lookups in one.
+    pub(crate) fn tick(&mut self, saved: f64) {
         self.tick = self.tick.wrapping_add(1);
         let weights = &mut self.weights;
         self.order
@@ -361,7 +358,7 @@ impl<P> Store<P> {
         for weight in weights {
             *weight /= 2.0;
         }
-        self.worth = self.worth();
+        self.worth = self.worth(saved);
         for (asked, answered) in &mut self.asked {
             *asked /= 2.0;
             *answered /= 2.0;
@@ -372,12 +369,10 @@ impl<P> Store<P> {
         }
     }
 
-    /// How many tables, in their order, are worth being asked.
-    ///
-    /// To look a packet up in one takes about as long as for the packet to pass a table
-    /// of the pipeline; those that it is found to need not pass are saved. Packets that
-    /// are left after some tables ask the others for nothing where these know too few.
-    fn worth(&self) -> usize {
+    /// How many tables, in their order, are worth being asked, if a packet that is found
+    /// saves the time of so many lookups in one. Packets that are left after some tables
+    /// ask the others for nothing where these know too few.
+    fn worth(&self, saved: f64) -> usize {
         // Of the packets that ask a table, how many are left for the next one.
         let mut left = 1.0;
         let (mut sum, mut most, mut worth) = (0.0, 0.0, 0);
@@ -387,18 +382,13 @@ impl<P> Store<P> {
                 continue;
             }
             let share = answered / asked;
-            sum += left * (share * self.saved - 1.0);
+            sum += left * (share * saved - 1.0);
             left *= 1.0 - share;
             if sum > most {
                 (most, worth) = (sum, at + 1);
             }
         }
         worth
-    }
-
-    /// Tells how many tables packets need not pass that were found in a vector, on average.
-    pub(crate) fn saved(&mut self, tables: f64) {
-        self.saved += (tables - self.saved) / 64.0;
     }
 
     /// Adds a megaflow: packets that agree with a key on the bits of a mask take a path.

@@ -143,7 +143,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     store.begin_era();
                     right.clear();
                 }
-                3 => store.tick(),
+                3 => store.tick(10.0),
                 _ => {
                     let (key, mask) = (point(dice.below(256)), mask(dice));
                     let winner = winner(dice.below(8), dice.below(40));
@@ -200,7 +200,7 @@ fn is_found(finder: &Finder) {
         store.insert(&point(number), &mask, path(winner), |_| winner);
     }
     // So many have come that an engine is rebuilt.
-    store.tick();
+    store.tick(10.0);
     for number in 0..256 {
         let (_, winner) = found(&mut store, number).expect("it was put in");
         assert_eq!(winner.rule(), Some(RuleId::from_index(number)));

@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 
 use classyard::{Policy, RuleId};
+use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::KINDS;
-use classyard_datapath::pipeline::{CacheSettings, Pipeline};
+use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline};
 use serde::{Deserialize, Serialize};
 
 use super::acl::Acl;
@@ -19,6 +20,7 @@ use crate::bench::Spread;
 use crate::commands::reproduce::Study;
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
+use crate::input::caches::clock;
 
 /// Whose pipelines get caches. The first one without caches is what all are held against:
 /// it is the fastest.
@@ -50,10 +52,10 @@ impl Front {
     fn settings(self, flows: usize) -> Option<CacheSettings> {
         // The paper's cache is asked for every packet. Ours is passed by where it does
         // not pay for itself.
-        let (name, megaflows, always) = match self {
+        let (name, megaflows, clock): (_, _, Option<Clock>) = match self {
             Front::Nothing => return None,
-            Front::HeavyHitter => ("heavy-hitter", false, true),
-            Front::Ours => ("adaptive", true, false),
+            Front::HeavyHitter => ("heavy-hitter", false, None),
+            Front::Ours => ("adaptive", true, Some(clock)),
         };
         let kind = KINDS.iter().find(|kind| kind.name == name);
         Some(CacheSettings {
@@ -61,7 +63,8 @@ impl Front {
             megaflows,
             max_megaflows: flows,
             max_masks: MASKS,
-            always,
+            finder: Finder::default(),
+            clock,
             // Hits are to be the same in every process.
             seed: 0,
         })
