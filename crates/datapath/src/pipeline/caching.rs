@@ -269,7 +269,9 @@ impl Caches {
             });
             return;
         }
+        let begun = self.judge.time();
         self.follow(side, tally);
+        let upkeep = begun.and_then(|begun| Some(self.judge.time()?.saturating_sub(begun)));
         self.here.clear();
         let places = packets.iter().enumerate();
         let places = places.filter(|(_, packet)| receives(packet));
@@ -302,6 +304,7 @@ impl Caches {
         let mut outcome = Outcome {
             packets: packets.len(),
             known: known + found,
+            upkeep: upkeep.unwrap_or_default(),
             ..Outcome::default()
         };
         // Paths may have ended early, as well.

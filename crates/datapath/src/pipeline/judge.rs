@@ -103,6 +103,8 @@ pub(super) struct Outcome {
     pub(super) seen: Option<usize>,
     /// Packets that were watched.
     pub(super) watched: usize,
+    /// The time that it took to follow changes, if it was timed.
+    pub(super) upkeep: Duration,
 }
 
 /// Levels that may be asked, and what is known of it.
@@ -145,6 +147,8 @@ const SEGMENTS: usize = 6;
 struct Count {
     /// Nanoseconds and packets of each vector.
     times: Vec<(f64, u32)>,
+    /// Nanoseconds of following changes, which are not in these.
+    upkeep: f64,
     packets: u64,
     known: u64,
     watched: u64,
@@ -291,6 +295,12 @@ impl Judge {
         }
     }
 
+    /// The time, in a vector that is timed.
+    pub(super) fn time(&self) -> Option<Duration> {
+        let clock = self.clock.filter(|_| self.rest == 0)?;
+        Some(clock())
+    }
+
     /// What was done with it.
     pub(super) fn end(&mut self, outcome: Outcome) {
         let Some(clock) = self.clock else { return };
@@ -305,7 +315,11 @@ impl Judge {
             }
             return;
         }
-        let taken = clock().saturating_sub(self.begun);
+        // Changes come many at once: what they take is not that of an interruption.
+        #[allow(clippy::cast_precision_loss)] // times of one vector
+        let upkeep = outcome.upkeep.as_nanos() as f64;
+        self.count.upkeep += upkeep;
+        let taken = clock().saturating_sub(self.begun + outcome.upkeep);
         let segment = self.round[self.at];
         self.note_seen(segment.choice, outcome);
         if segment.purpose == Purpose::Learn && segment.choice == self.present {
@@ -415,7 +429,7 @@ impl Judge {
     #[allow(clippy::cast_precision_loss)] // numbers of packets
     fn end_segment(&mut self, segment: Segment) {
         let packets = self.count.packets as f64;
-        let nanoseconds = self.count.taken();
+        let nanoseconds = self.count.taken() + self.count.upkeep;
         let (known, watched) = (self.count.known as f64, self.count.watched as f64);
         self.spent.nanoseconds += nanoseconds;
         self.spent.packets += packets;
@@ -438,6 +452,7 @@ impl Judge {
         }
         let count = &mut self.count;
         count.times.clear();
+        count.upkeep = 0.0;
         (count.packets, count.known, count.watched) = (0, 0, 0);
         self.at += 1;
         if self.at == self.round.len() {
