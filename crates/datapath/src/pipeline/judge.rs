@@ -17,7 +17,8 @@
 //! from what caches have saved ([`REINVESTED`]), and a small share of all time
 //! ([`WATCHING`]). Caches that know too little to pay yet are given time to *grow*: at the
 //! start, and where two things are measured: flows that they do not know come again, and
-//! a packet that they know saves much. If it was without effect they wait twice as long each time.
+//! a packet that they know saves much. If that was without effect they wait twice as long
+//! before it is tried again.
 //!
 //! # The clock
 //! It is the caller's. Without one nothing is judged: every cache is asked about every
