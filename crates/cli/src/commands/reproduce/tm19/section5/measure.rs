@@ -27,7 +27,7 @@ pub(super) const WARM_UP: f64 = 0.25;
 
 /// Seconds for which `linear` looks up, of each workload, what others are held against.
 const CHECK: f64 = 0.3;
-const SHORT_CHECK: f64 = 0.01;
+const SHORT_CHECK: f64 = 0.05;
 
 /// Forms over the rules as they are, outside of a pipeline: what the paper's simulation
 /// has, and tuple space search with ports in its masks.
