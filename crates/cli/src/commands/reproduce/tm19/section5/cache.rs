@@ -3,7 +3,7 @@
 //! [TM19]: classyard::papers#tm19
 
 use super::cached::{CACHED, Front, LEARNING, PASSES, Point, SHORT_LEARNING, measure};
-use super::sheets::{lists, short};
+use super::sheets::{names, points, short};
 use super::{CONTENDERS, FOREST, REAL, SYNTHETIC, TM, TSS, WORKLOADS};
 use crate::bench::size_name;
 use crate::chart::{Chart, Mark, Series};
@@ -119,23 +119,9 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     let mut sizes = study.sizes(own);
     sizes.sort_unstable();
     sizes.dedup();
-    let profiles = study.profiles.clone();
-    study.expect_points(sizes.len() * profiles.len() * lists(study));
-    let mut points = Vec::new();
-    for (place, &size) in sizes.iter().enumerate() {
-        for (number, (name, profile)) in profiles.iter().enumerate() {
-            for list in 0..lists(study) {
-                let point = format!("pipeline cache {name} {size} {list}, {}", study.headers());
-                let point: Point = study.point(&point, |study| {
-                    let policy = study.policy_of(profile, size, list)?;
-                    measure(study, &policy, list)
-                })?;
-                points.push(((number, place), point));
-            }
-        }
-    }
+    let points = points(study, "pipeline cache", &sizes, measure)?;
     let measured = Measured { sizes, points };
-    let names: Vec<&str> = profiles.iter().map(|(name, _)| name.as_str()).collect();
+    let names = names(study);
     write(study, &measured, &names)?;
     let pictures = pictures(study, &measured)?;
     Ok(Section {
@@ -147,7 +133,7 @@ pub(in crate::commands::reproduce) fn draw(study: &mut Study<'_>) -> Result<Sect
     })
 }
 
-fn write(study: &mut Study<'_>, measured: &Measured, names: &[&str]) -> Result<(), Failure> {
+fn write(study: &mut Study<'_>, measured: &Measured, names: &[String]) -> Result<(), Failure> {
     let mut rows = Vec::new();
     for (at, point) in &measured.points {
         for (contender, workload, gains) in ROWS {

@@ -1,5 +1,7 @@
 //! What was measured, over all rule sets.
 
+use classyard::Policy;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::frames::Traffic;
@@ -43,6 +45,41 @@ pub(super) fn lists(study: &Study<'_>) -> usize {
     study.args.sets.unwrap_or(1)
 }
 
+/// What profiles are called.
+pub(super) fn names(study: &Study<'_>) -> Vec<String> {
+    study
+        .profiles
+        .iter()
+        .map(|(name, _)| name.clone())
+        .collect()
+}
+
+/// Measures something of all rule sets of these sizes, unless that is done. It is given
+/// the rule set and its number; what is measured is kept under a name.
+pub(super) fn points<T: Serialize + DeserializeOwned>(
+    study: &mut Study<'_>,
+    what: &str,
+    sizes: &[usize],
+    measure: impl Fn(&Study<'_>, &Policy, usize) -> Result<T, Failure>,
+) -> Result<Vec<(At, T)>, Failure> {
+    let profiles = study.profiles.clone();
+    study.expect_points(sizes.len() * profiles.len() * lists(study));
+    let mut points = Vec::new();
+    for (place, &size) in sizes.iter().enumerate() {
+        for (number, (name, profile)) in profiles.iter().enumerate() {
+            for list in 0..lists(study) {
+                let point = format!("{what} {name} {size} {list}, {}", study.headers());
+                let point = study.point(&point, |study| {
+                    let policy = study.policy_of(profile, size, list)?;
+                    measure(study, &policy, list)
+                })?;
+                points.push(((number, place), point));
+            }
+        }
+    }
+    Ok(points)
+}
+
 /// What the traffic of a rule set matches.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Matched {
@@ -56,51 +93,30 @@ struct Matched {
 /// that it alone matches, and the shares that the ten rules win which win most, of each
 /// workload. Nothing is timed for it.
 pub(super) fn matched(study: &mut Study<'_>, sizes: &[usize]) -> Result<Sheet, Failure> {
-    let profiles = study.profiles.clone();
-    study.expect_points(sizes.len() * profiles.len() * lists(study));
+    let points = points(study, "pipeline traffic", sizes, |study, policy, list| {
+        let traffic = Traffic::of(policy, study.headers(), study.list_seed(list))?;
+        Ok(Matched {
+            default_share: traffic.default_share,
+            few_shares: traffic.few_shares,
+        })
+    })?;
     let mut sheet = Sheet::default();
-    for (place, &size) in sizes.iter().enumerate() {
-        for (number, (name, profile)) in profiles.iter().enumerate() {
-            for list in 0..lists(study) {
-                let point = format!("pipeline traffic {name} {size} {list}, {}", study.headers());
-                let matched: Matched = study.point(&point, |study| {
-                    let policy = study.policy_of(profile, size, list)?;
-                    let traffic = Traffic::of(&policy, study.headers(), study.list_seed(list))?;
-                    Ok(Matched {
-                        default_share: traffic.default_share,
-                        few_shares: traffic.few_shares,
-                    })
-                })?;
-                let [synthetic, real] = matched.few_shares;
-                sheet.add(
-                    (number, place),
-                    vec![matched.default_share, real, synthetic],
-                );
-            }
-        }
+    for (at, matched) in points {
+        let [synthetic, real] = matched.few_shares;
+        sheet.add(at, vec![matched.default_share, real, synthetic]);
     }
     Ok(sheet)
 }
 
 /// Measures all rule sets of these sizes, unless that is done.
 pub(super) fn measured(study: &mut Study<'_>, sizes: Vec<usize>) -> Result<Measured, Failure> {
-    let profiles = study.profiles.clone();
-    study.expect_points(sizes.len() * profiles.len() * lists(study));
+    let points = points(study, "pipeline", &sizes, measure)?;
     let mut measured = Measured {
-        names: profiles.iter().map(|(name, _)| name.clone()).collect(),
+        names: names(study),
         ..Measured::default()
     };
-    for (place, &size) in sizes.iter().enumerate() {
-        for (number, (name, profile)) in profiles.iter().enumerate() {
-            for list in 0..lists(study) {
-                let point = format!("pipeline {name} {size} {list}, {}", study.headers());
-                let point: Point = study.point(&point, |study| {
-                    let policy = study.policy_of(profile, size, list)?;
-                    measure(study, &policy, list)
-                })?;
-                measured.add((number, place), point);
-            }
-        }
+    for (at, point) in points {
+        measured.add(at, point);
     }
     measured.sizes = sizes;
     Ok(measured)
