@@ -6,7 +6,7 @@ use std::time::Duration;
 use classyard::EngineSpec;
 use classyard_datapath::cache::finder::Finder;
 use classyard_datapath::cache::microflow::KINDS;
-use classyard_datapath::flow::{Command, FlowFlags, FlowMod, Instructions, TableId};
+use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
 
@@ -66,22 +66,13 @@ pub(crate) fn entry(
         max_len: 0,
     };
     Message::Flow(FlowMod {
-        command,
         table: TableId(table),
         priority,
-        flow: Arc::new(FlowMatch::new(values).expect("a match")),
-        cookie: 0,
-        cookie_mask: 0,
-        idle_timeout: 0,
-        hard_timeout: 0,
-        importance: 0,
-        flags: FlowFlags::default(),
         instructions: Arc::new(Instructions {
             apply: goto_table.is_none().then_some(output).into_iter().collect(),
             goto_table: goto_table.map(TableId),
             ..Instructions::default()
         }),
-        out_port: None,
-        out_group: None,
+        ..FlowMod::new(command, FlowMatch::new(values).expect("a match"))
     })
 }

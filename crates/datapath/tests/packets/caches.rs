@@ -100,6 +100,21 @@ fn message(text: &str) -> Message {
     read.remove(0).message
 }
 
+/// A pipeline with the ports and the group that entries name, and no entry.
+fn pipeline(engine: &str) -> Pipeline {
+    let mut pipeline = Pipeline::new(TableSettings {
+        engine: EngineSpec::parse(engine).unwrap(),
+        rebuild_below: 30,
+    });
+    for port in 1..=3 {
+        let port = Message::Port(PortNo(port), Some(PortState::default()));
+        pipeline.apply(&[port], Duration::ZERO).unwrap();
+    }
+    let group = message("group_id=1,type=all,bucket=actions=output:2");
+    pipeline.apply(&[group], Duration::ZERO).unwrap();
+    pipeline
+}
+
 /// Tables and winners of a packet's way.
 fn way(pipeline: &Pipeline, packet: &Packet) -> Vec<(TableId, Option<RuleId>)> {
     let story = pipeline.trace(packet, Duration::ZERO, 0);
@@ -142,16 +157,7 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
     for seed in 0..24 {
         let dice = &mut Dice(seed);
         let engine = *dice.pick(&["forest", "tuplemerge", "tss", "linear"]);
-        let mut pipeline = Pipeline::new(TableSettings {
-            engine: EngineSpec::parse(engine).unwrap(),
-            rebuild_below: 30,
-        });
-        for port in 1..=3 {
-            let port = Message::Port(PortNo(port), Some(PortState::default()));
-            pipeline.apply(&[port], Duration::ZERO).unwrap();
-        }
-        let group = message("group_id=1,type=all,bucket=actions=output:2");
-        pipeline.apply(&[group], Duration::ZERO).unwrap();
+        let mut pipeline = pipeline(engine);
         let mut there = BTreeSet::new();
         for _ in 0..10 + dice.below(30) {
             let text = entry(dice);
@@ -259,16 +265,7 @@ fn clock() -> Duration {
 fn caches_that_are_judged_change_nothing() {
     let packets = packets();
     let dice = &mut Dice(7);
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse("forest").unwrap(),
-        rebuild_below: 30,
-    });
-    for port in 1..=3 {
-        let port = Message::Port(PortNo(port), Some(PortState::default()));
-        pipeline.apply(&[port], Duration::ZERO).unwrap();
-    }
-    let group = message("group_id=1,type=all,bucket=actions=output:2");
-    pipeline.apply(&[group], Duration::ZERO).unwrap();
+    let mut pipeline = pipeline("forest");
     let mut caches = pipeline.cached_worker(CacheSettings {
         microflows: Some((KINDS[KINDS.len() - 1], 1024)),
         megaflows: true,
