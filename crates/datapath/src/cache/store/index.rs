@@ -21,10 +21,9 @@
 //!
 //! # Cost
 //! A lookup: that of the engine, and a row. Adding and removing: an update of the engine.
-//! After as many changes as there were rules the engine is
+//! After [`REPLACED`] changes for each rule that it had then the engine is
 //! [rebuilt](classyard::DynamicClassifier::rebuild), at once, since some are fitted
-//! to the rules that they have then. That is as much work as a build for each time the
-//! number of megaflows doubles, or all are others.
+//! to the rules that they have then.
 
 use std::sync::Arc;
 
@@ -173,8 +172,6 @@ pub(super) struct Index {
     rules: usize,
     /// Changes since the engine was built or rebuilt.
     changes: usize,
-    /// Bytes of the engine, as of not long ago: counting them takes a while.
-    bytes: usize,
 }
 
 /// Working memory of lookups.
@@ -220,7 +217,6 @@ impl Index {
         Ok(Index {
             moves: Moves::new(pieces.pieces().map(|piece| piece.part).zip(places)),
             pieces,
-            bytes: engine.stats().bytes(),
             engine,
             rules: rules.len(),
             changes: 0,
@@ -228,8 +224,9 @@ impl Index {
         })
     }
 
+    /// Bytes of the engine; counting them takes a while.
     pub(super) fn bytes(&self) -> usize {
-        self.bytes
+        self.engine.stats().bytes()
     }
 
     /// Adds a megaflow, in place of the one that was in its row; `all` are those that
@@ -299,7 +296,6 @@ impl Index {
             }
             self.changes = 0;
         }
-        self.bytes = self.engine.stats().bytes();
         Ok(())
     }
 
