@@ -8,6 +8,7 @@
 //!
 //! ```text
 //! rest ─▶ present: time ─▶ none: settle, time ─▶ another: learn, settle, time ─▶ rest
+//! growing:  present: learn, time ─▶ none: settle, time ─▶ present: …
 //! ```
 //! A round costs what its vectors took longer than those of the best choice. The rest
 //! after it is so long that rounds take [`EXPLORING`] of the time.
@@ -54,12 +55,21 @@ const CHANGED: f64 = 0.25;
 /// The most time that may be left over for watching, in nanoseconds.
 const CREDIT: f64 = 1e7;
 
-/// Vectors that are timed: at least so many with so many packets, at most so many.
-const TIMED: (usize, u64, usize) = (32, 4096, 128);
+/// Vectors that are timed, and packets in them, at least.
+const TIMED: usize = 32;
+const TIMED_PACKETS: u64 = 4096;
 
-/// Vectors of a choice before it is timed, so that memory is near: where it may be about
-/// as fast as none, and where it is not.
-const SETTLE: (usize, usize) = (48, 8);
+/// The most vectors that are timed, however few packets they have.
+const MOST_TIMED: usize = 128;
+
+/// Vectors of a choice before it is timed, so that its memory is near.
+const SETTLE: usize = 48;
+
+/// The same where choices differ so much that it does not matter.
+const SHORT_SETTLE: usize = 8;
+
+/// Shares of the time without caches, from and to, between which it does.
+const CLOSE: std::ops::Range<f64> = 0.8..1.25;
 
 /// Vectors of another choice in which packets are watched first.
 const LEARN: usize = 64;
@@ -67,15 +77,23 @@ const LEARN: usize = 64;
 /// Packets that are watched there, and a vector's more at most.
 const LEARNED: u64 = 128;
 
-/// Vectors between rounds: at least and at most.
-const REST: (usize, usize) = (128, 32_768);
+/// Vectors between rounds, at least and at most.
+const LEAST_REST: usize = 128;
+const MOST_REST: usize = 32_768;
 
 /// Vectors of a round in which caches grow.
 const GROWTH_VECTORS: usize = 512;
 
-/// Rounds for which caches may grow without paying, and those after which it is asked
-/// whether they will; rounds until they may do so again: the first time, and at most.
-const GROWTH: (u32, u32, u32, u32) = (12, 3, 16, 512);
+/// Rounds for which caches may grow without paying.
+const GROWTH: u32 = 12;
+
+/// Rounds after which they stop where they would not pay even if they knew more.
+const GROWTH_TRIED: u32 = 3;
+
+/// Rounds until they may grow again after that was without effect: the first time, and
+/// at most.
+const FIRST_GROWTH_REST: u32 = 16;
+const MOST_GROWTH_REST: u32 = 512;
 
 /// The levels of caches that packets are looked up in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +155,11 @@ enum Purpose {
 struct Segment {
     choice: usize,
     purpose: Purpose,
+    /// At most.
     vectors: usize,
 }
 
-/// Segments of a round: the present choice, none and another one.
+/// The most segments of a round: the present choice, none and another one.
 const SEGMENTS: usize = 6;
 
 /// What has been counted of a segment.
@@ -183,7 +202,7 @@ pub(super) struct Judge {
     growth: u32,
     /// Rounds until that may be so again, and those after that if it is without effect.
     until_growth: u32,
-    growth_rests: u32,
+    growth_rest: u32,
     rounds: u32,
     /// Vectors until the next round; 0 in a round.
     rest: usize,
@@ -231,9 +250,9 @@ impl Judge {
             clock,
             choices,
             present: 1,
-            growth: GROWTH.0,
+            growth: GROWTH,
             until_growth: 0,
-            growth_rests: GROWTH.2,
+            growth_rest: FIRST_GROWTH_REST,
             rounds: 0,
             rest: 0,
             round: Vec::with_capacity(SEGMENTS),
@@ -335,12 +354,10 @@ impl Judge {
         self.count.watched += outcome.watched as u64;
         let vectors = self.count.times.len();
         let is_over = match segment.purpose {
-            Purpose::Time => {
-                vectors >= TIMED.0 && self.count.packets >= TIMED.1 || vectors >= TIMED.2
-            }
-            Purpose::Learn | Purpose::Settle => vectors >= segment.vectors,
+            Purpose::Time => vectors >= TIMED && self.count.packets >= TIMED_PACKETS,
+            Purpose::Learn | Purpose::Settle => false,
         };
-        if is_over {
+        if is_over || vectors >= segment.vectors {
             self.end_segment(segment);
         }
     }
@@ -387,23 +404,23 @@ impl Judge {
     /// Plans the segments of a round.
     fn plan(&mut self) {
         (self.at, self.spent, self.learned) = (0, Spent::default(), None);
-        let near = |choice: &Choice| choice.ratio.is_none_or(|it| (0.8..1.25).contains(&it));
-        let settle = |is_near: bool| match is_near {
-            true => SETTLE.0,
-            false => SETTLE.1,
+        let is_growing = self.is_growing();
+        // Where choices differ much it does not matter what memory is near.
+        let settle = |number: usize| {
+            let ratio = self.choices[number].ratio;
+            match ratio.is_none_or(|ratio| CLOSE.contains(&ratio)) {
+                true => SETTLE,
+                false => SHORT_SETTLE,
+            }
         };
-        let present = near(&self.choices[self.present]);
         // Every second time the best, else one after the other.
         let others = (1..self.choices.len()).filter(|&other| other != self.present);
-        let others = others.filter(|_| !self.is_growing());
         let ratio = |other: &usize| self.choices[*other].ratio.unwrap_or(0.0);
         let other = match self.rounds.is_multiple_of(2) {
             true => others.min_by(|one, other| ratio(one).total_cmp(&ratio(other))),
             false => others.min_by_key(|&other| self.choices[other].timed_in),
         };
-        if let Some(other) = other {
-            self.choices[other].timed_in = self.rounds;
-        }
+        let other = other.filter(|_| !is_growing);
         let mut add = |choice, purpose, vectors| {
             self.round.push(Segment {
                 choice,
@@ -411,18 +428,20 @@ impl Judge {
                 vectors,
             });
         };
-        // The present one first: its memory is near.
-        add(self.present, Purpose::Time, TIMED.2);
-        if self.present != 0 {
-            add(0, Purpose::Settle, settle(present));
-            add(0, Purpose::Time, TIMED.2);
-        }
-        if self.growth > 0 {
+        if is_growing {
             add(self.present, Purpose::Learn, GROWTH_VECTORS);
-        } else if let Some(other) = other {
+        }
+        // The present one before none: its memory is near.
+        add(self.present, Purpose::Time, MOST_TIMED);
+        if self.present != 0 {
+            add(0, Purpose::Settle, settle(self.present));
+            add(0, Purpose::Time, MOST_TIMED);
+        }
+        if let Some(other) = other {
             add(other, Purpose::Learn, LEARN);
-            add(other, Purpose::Settle, settle(near(&self.choices[other])));
-            add(other, Purpose::Time, TIMED.2);
+            add(other, Purpose::Settle, settle(other));
+            add(other, Purpose::Time, MOST_TIMED);
+            self.choices[other].timed_in = self.rounds;
         }
     }
 
@@ -497,7 +516,7 @@ impl Judge {
         let rest = cost / EXPLORING / (present * packets / vectors);
         self.rest = match self.is_growing() {
             true => 0,
-            false => (rest as usize).clamp(REST.0, REST.1),
+            false => (rest as usize).clamp(LEAST_REST, MOST_REST),
         };
     }
 
@@ -516,10 +535,10 @@ impl Judge {
             let projected = self.projected(1);
             if pays && projected > self.choices[1].cost * PROMISING {
                 self.growth = 0;
-            } else if self.growth == 0 || projected > none && self.growth + GROWTH.1 <= GROWTH.0 {
+            } else if self.growth == 0 || projected > none && self.growth + GROWTH_TRIED <= GROWTH {
                 self.growth = 0;
-                self.until_growth = self.growth_rests;
-                self.growth_rests = (self.growth_rests * 2).min(GROWTH.3);
+                self.until_growth = self.growth_rest;
+                self.growth_rest = (self.growth_rest * 2).min(MOST_GROWTH_REST);
             }
         }
         if pays && (ratio(best) < ratio(self.present) * BETTER || self.present == 0) {
@@ -532,7 +551,7 @@ impl Judge {
         let least = self.choices[self.present].cost.min(none) * PROMISING;
         let promises = caches.any(|number| self.projected(number) < least);
         if promises && self.until_growth == 0 && self.growth == 0 {
-            self.growth = GROWTH.0;
+            self.growth = GROWTH;
         }
         if self.growth > 0 {
             // What one level has learned helps the other.

@@ -309,11 +309,9 @@ mod tests {
                     let mut counted = Counted::of(&mut pipeline, front, frames, all);
                     assert_eq!(counted.compare(&right), Ok(()));
                     let status = counted.worker.caches();
-                    let asked = status.microflow_lookups;
-                    assert_eq!(asked > 0, front != Front::Nothing, "{front:?}");
-                    // Ours is judged first, and knows nothing after so few vectors.
+                    let known = status.microflow_hits + status.megaflow_hits;
+                    assert_eq!(known > 0, front != Front::Nothing, "{front:?}");
                     let is_paper = front == Front::HeavyHitter;
-                    assert!(!is_paper || status.microflow_hits > 0, "{status:?}");
                     assert!(!is_paper || status.megaflow_lookups == 0, "{status:?}");
                     *counted.counts.values_mut().next().unwrap() += 1;
                     assert!(counted.compare(&right).is_err());
