@@ -17,8 +17,8 @@ pub(crate) enum EntryChange {
         winner: Winner,
         flow: Arc<FlowMatch>,
     },
-    /// It does something else with its packets.
-    Modified(RuleId),
+    /// It does something else with its packets, which take the same paths or not.
+    Modified { id: RuleId, goes_on: bool },
     /// It is gone.
     Removed(RuleId),
 }

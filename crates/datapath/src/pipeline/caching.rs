@@ -20,6 +20,8 @@
 
 use std::time::Duration;
 
+use classyard::RuleId;
+
 use super::actions::{NO_TABLE, Run, in_port};
 use super::cache_status::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
 use super::judge::{Judge, Levels, Outcome, Turn};
@@ -32,7 +34,7 @@ use super::tally::{Tally, nanoseconds};
 use crate::cache::bits::{Words, asked};
 use crate::cache::change::EntryChange;
 use crate::cache::microflow::{Decision, Kind, MicroflowCache};
-use crate::cache::path::{Path, PathId, Step};
+use crate::cache::path::{Path, PathId};
 use crate::cache::store::{Bounds, Found, Kept, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts};
 use crate::field::Field;
 use crate::flow::TableId;
@@ -95,6 +97,7 @@ pub(super) struct Caches {
     /// Packets of the vector: flows, what is said of them, places, paths.
     flows: Vec<u64>,
     found: Vec<Decision>,
+    answers: Vec<(usize, Decision)>,
     here: Vec<usize>,
     left: Vec<usize>,
     paths: Vec<PathId>,
@@ -140,6 +143,7 @@ impl Caches {
             settings,
             flows: Vec::new(),
             found: Vec::new(),
+            answers: Vec::new(),
             here: Vec::new(),
             left: Vec::new(),
             paths: Vec::new(),
@@ -208,7 +212,7 @@ impl Caches {
                         self.store.paths.close(path);
                     }
                 }
-                EntryChange::Modified(id) => self.modified(side, *id),
+                EntryChange::Modified { id, goes_on } => self.modified(side, *id, *goes_on),
             }
             // Before their numbers are those of other paths.
             for path in self.store.paths.take_closed() {
@@ -219,18 +223,13 @@ impl Caches {
 
     /// An entry says something else: the paths on which it wins get new programs, or are
     /// closed where they go elsewhere now. A program has what all entries of its path say,
-    /// of which others may have changed as well.
-    fn modified(&mut self, side: &Side, id: classyard::RuleId) {
+    /// of which some may be gone: changes that are followed later close it.
+    fn modified(&mut self, side: &Side, id: RuleId, goes_on: bool) {
         for number in self.store.paths.of_entry(id) {
-            let (path, program) = self.store.paths.get(number);
-            let goes_on = |(at, step): (usize, &Step)| match step.winner.rule() {
-                None => true,
-                Some(id) => side.find_flow(id).is_some_and(|flow| {
-                    program.is_some_and(|program| program.goes_on(at, &flow.instructions))
-                }),
-            };
-            let goes_on = path.steps.iter().enumerate().all(goes_on);
-            let made = goes_on.then(|| Program::new(side, path, &mut self.operations));
+            let (path, _) = self.store.paths.get(number);
+            let mut winners = path.steps.iter().filter_map(|step| step.winner.rule());
+            let is_there = goes_on && winners.all(|id| side.find_flow(id).is_some());
+            let made = is_there.then(|| Program::new(side, path, &mut self.operations));
             match (made, self.store.paths.program_mut(number)) {
                 (Some(made), Some(program)) => *program = made,
                 _ => self.store.paths.close(number),
@@ -347,25 +346,27 @@ impl Caches {
         self.found.resize(packets.len(), Decision::NONE);
         cache.look_up(&self.flows, now, &mut self.found);
         self.status.microflow_lookups += self.here.len() as u64;
+        self.answers.clear();
         for &place in &self.here {
-            let decision = self.found[place];
-            if !decision.is_some() {
-                self.left.push(place);
-                continue;
-            }
-            match self.store.check(decision, packets[place].key().words()) {
-                Found::Path(path) => {
-                    self.paths[place] = path;
-                    self.status.microflow_hits += 1;
-                }
-                Found::Stale => self.stale.push((place, decision)),
-                Found::Nothing => {
-                    cache.forget(self.flows[place], decision);
-                    self.status.microflow_wrong += 1;
-                    self.left.push(place);
-                }
+            match self.found[place] {
+                decision if decision.is_some() => self.answers.push((place, decision)),
+                _ => self.left.push(place),
             }
         }
+        let key = |place: usize| packets[place].key().words();
+        let found = |place: usize, decision, found| match found {
+            Found::Path(path) => {
+                self.paths[place] = path;
+                self.status.microflow_hits += 1;
+            }
+            Found::Stale => self.stale.push((place, decision)),
+            Found::Nothing => {
+                cache.forget(self.flows[place], decision);
+                self.status.microflow_wrong += 1;
+                self.left.push(place);
+            }
+        };
+        self.store.check_all(&self.answers, key, found);
     }
 
     /// Looks the packets that are left up among megaflows. Returns how many are covered.
@@ -406,6 +407,8 @@ impl Caches {
         sink: &mut impl Sink,
         observer: &mut impl Observer,
     ) {
+        let known = self.paths.iter().filter(|&&path| path != UNKNOWN);
+        tally.fetch_paths(known.copied());
         let mut copies = std::mem::take(&mut buffers.copies);
         for &place in &self.here {
             let path = self.paths[place];
@@ -471,12 +474,12 @@ impl Caches {
             }
         }
         outcome.seen = turn.notes_flows.then_some(seen);
-        outcome.watched = self.learner.watched.len();
+        outcome.watched = self.learner.watched().len();
     }
 
     /// Keeps the paths of packets that were watched.
     fn keep(&mut self, side: &Side, tally: &Tally, now: u64) {
-        for watched in self.learner.watched.drain(..) {
+        for watched in self.learner.watched() {
             if let Some(decision) = watched.stale {
                 self.store.drop_stale(decision, &watched.key);
             }
@@ -488,16 +491,15 @@ impl Caches {
             let program = |path: &Path| Program::new(side, path, operations);
             let added = self
                 .store
-                .insert(&watched.key, &mask, watched.path, program);
+                .insert(&watched.key, &mask, &watched.path, program);
             for path in self.store.paths.take_closed() {
                 tally.close_path(path);
             }
             let Some(added) = added else { continue };
             let Kept { decision, path, .. } = added;
-            if added.is_new
-                && let Some(program) = self.store.paths.program(path)
-            {
-                tally.open_path(path, program.steps());
+            if added.is_new {
+                let steps = watched.path.steps.iter();
+                tally.open_path(path, steps.map(|step| (step.table, step.winner)));
             }
             self.status.learned += 1;
             if let Some(cache) = &mut self.microflows {

@@ -17,6 +17,7 @@ use crate::key::{KEY_WORDS, PacketKey};
 use classyard::Winner;
 
 /// A packet that is watched.
+#[derive(Default)]
 pub(super) struct Watched {
     /// Its flow's hash.
     pub(super) flow: u64,
@@ -36,7 +37,9 @@ pub(super) struct Watched {
 /// Who watches the packets of a vector.
 #[derive(Default)]
 pub(super) struct Learner {
-    pub(super) watched: Vec<Watched>,
+    /// Those of this vector first; the others are memory for later ones.
+    watched: Vec<Watched>,
+    used: usize,
     /// For packets by their places in the vector: which of the watched ones, plus 1.
     places: Vec<u8>,
     buffers: TableBuffers,
@@ -47,7 +50,7 @@ const MOST: usize = 32;
 
 impl Learner {
     pub(super) fn begin(&mut self, packets: usize) {
-        self.watched.clear();
+        self.used = 0;
         self.places.clear();
         self.places.resize(packets, 0);
     }
@@ -63,25 +66,27 @@ impl Learner {
         if self.is_full() {
             return;
         }
-        self.watched.push(Watched {
-            flow,
-            stale,
-            key: *key.words(),
-            mask: [0; KEY_WORDS],
-            path: Path::default(),
-            is_open: true,
-            set: ([0; KEY_WORDS], [0; KEY_WORDS]),
-        });
-        self.places[place] = u8::try_from(self.watched.len()).expect("few packets");
+        if self.watched.len() == self.used {
+            self.watched.push(Watched::default());
+        }
+        let watched = &mut self.watched[self.used];
+        watched.begin(flow, stale, key);
+        self.used += 1;
+        self.places[place] = u8::try_from(self.used).expect("few packets");
+    }
+
+    /// The packets of this vector that are watched.
+    pub(super) fn watched(&self) -> &[Watched] {
+        &self.watched[..self.used]
     }
 
     /// Whether as many are watched as can be.
     pub(super) fn is_full(&self) -> bool {
-        self.watched.len() == MOST
+        self.used == MOST
     }
 
     pub(super) fn is_watching(&self) -> bool {
-        !self.watched.is_empty()
+        self.used > 0
     }
 
     /// A packet was looked up; its winner's instructions are still to be carried out.
@@ -131,6 +136,15 @@ impl Learner {
 }
 
 impl Watched {
+    /// Another packet, in the memory of the last one.
+    fn begin(&mut self, flow: u64, stale: Option<Decision>, key: &PacketKey) {
+        (self.flow, self.stale, self.key) = (flow, stale, *key.words());
+        self.mask = [0; KEY_WORDS];
+        self.path.clear();
+        self.is_open = true;
+        self.set = ([0; KEY_WORDS], [0; KEY_WORDS]);
+    }
+
     /// What was set before the last step.
     fn set_before(&self) -> Words {
         let mut masks = [0; KEY_WORDS];

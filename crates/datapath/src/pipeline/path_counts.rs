@@ -12,14 +12,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use classyard::RuleId;
-use foldhash::{HashMap, HashSet};
+use classyard::{RuleId, Winner};
 
 use super::tally::{Cells, Count, TableCount};
+use crate::cache::entry_paths::{EntryPaths, Opened};
+use crate::cache::path::PathId;
 use crate::flow::TableId;
-
-/// Tables and the entries that win there. An entry whose counters are gone is left out.
-type Steps = Vec<(TableId, Entry)>;
 
 /// Who is counted at a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,11 +30,22 @@ enum Entry {
     Miss,
 }
 
+/// Tables and the entries that win there, while a path is open.
+#[derive(Default)]
+struct Steps {
+    /// When it was opened; `None` while it is closed.
+    stamp: Option<u64>,
+    /// In memory that is kept for the next path of the number.
+    steps: Vec<(TableId, Entry)>,
+}
+
 #[derive(Default)]
 struct Register {
     /// By their numbers.
-    paths: Vec<Option<Steps>>,
-    by_entry: HashMap<RuleId, HashSet<u32>>,
+    paths: Vec<Steps>,
+    by_entry: EntryPaths,
+    /// Paths ever opened.
+    opened: u64,
 }
 
 /// Counts of a worker's paths.
@@ -47,10 +56,10 @@ pub(super) struct PathCounts {
 }
 
 /// What is to be added where a path is closed.
-pub(super) struct Closed {
+pub(super) struct Closed<'r> {
     count: Count,
     last: u64,
-    steps: Steps,
+    steps: &'r [(TableId, Entry)],
 }
 
 impl PathCounts {
@@ -65,61 +74,80 @@ impl PathCounts {
         self.cells.get(path).count(bytes, now);
     }
 
+    /// Fetches the cells of paths into the processor's cache.
+    pub(super) fn fetch(&self, paths: impl Iterator<Item = u32>) {
+        let cells = paths.map(|path| self.cells.get(path).packets());
+        std::hint::black_box(cells.fold(0, |all, packets| all | packets));
+    }
+
     /// A path has entries to count for.
-    pub(super) fn open(&self, path: u32, steps: &[(TableId, Option<RuleId>)]) {
+    pub(super) fn open(&self, path: PathId, steps: impl Iterator<Item = (TableId, Winner)>) {
         let mut register = self.lock();
-        for entry in steps.iter().filter_map(|step| step.1) {
-            register.by_entry.entry(entry).or_default().insert(path);
+        let Register {
+            paths,
+            by_entry,
+            opened,
+        } = &mut *register;
+        let at = path.0 as usize;
+        if paths.len() <= at {
+            paths.resize_with(at + 1, Steps::default);
         }
-        let steps = steps.iter().map(|&(table, entry)| {
-            let entry = entry.map_or(Entry::Miss, Entry::Known);
-            (table, entry)
-        });
-        let (at, steps) = (path as usize, steps.collect());
-        if register.paths.len() <= at {
-            register.paths.resize_with(at + 1, || None);
+        let stamp = *opened;
+        *opened += 1;
+        paths[at].stamp = Some(stamp);
+        paths[at].steps.clear();
+        for (table, winner) in steps {
+            let entry = winner.rule().map_or(Entry::Miss, Entry::Known);
+            paths[at].steps.push((table, entry));
+            if let Entry::Known(id) = entry {
+                by_entry.open(id, Opened { path, stamp }, |it| is_open(paths, it));
+            }
         }
-        register.paths[at] = Some(steps);
     }
 
     /// A path counts no more: what it has counted is added by `add`, while no reader
     /// looks.
-    pub(super) fn close(&self, path: u32, add: impl FnOnce(&Closed)) {
-        let mut register = self.lock();
-        if let Some(closed) = self.take(&mut register, path) {
-            add(&closed);
-        }
+    pub(super) fn close(&self, path: PathId, add: impl FnOnce(&Closed<'_>)) {
+        self.take(&mut self.lock(), path, add);
     }
 
     /// The same of all paths.
-    pub(super) fn close_all(&self, mut add: impl FnMut(&Closed)) {
+    pub(super) fn close_all(&self, mut add: impl FnMut(&Closed<'_>)) {
         let mut register = self.lock();
         for path in (0..).take(register.paths.len()) {
-            if let Some(closed) = self.take(&mut register, path) {
-                add(&closed);
-            }
+            self.take(&mut register, PathId(path), &mut add);
         }
     }
 
-    fn take(&self, register: &mut Register, path: u32) -> Option<Closed> {
-        let steps = register.paths.get_mut(path as usize)?.take()?;
-        for (_, entry) in &steps {
-            if let Entry::Known(entry) = entry {
-                register.leave(*entry, path);
+    fn take(&self, register: &mut Register, path: PathId, add: impl FnOnce(&Closed<'_>)) {
+        let Some(held) = register.paths.get_mut(path.0 as usize) else {
+            return;
+        };
+        let Some(stamp) = held.stamp.take() else {
+            return;
+        };
+        for (_, entry) in &held.steps {
+            if let Entry::Known(entry) = *entry {
+                register.by_entry.close(entry, Opened { path, stamp });
             }
         }
-        let (count, last) = self.cells.read(path);
-        self.cells.clear(path);
-        Some(Closed { count, last, steps })
+        let (count, last) = self.cells.read(path.0);
+        self.cells.clear(path.0);
+        add(&Closed {
+            count,
+            last,
+            steps: &held.steps,
+        });
     }
 
     /// What an entry has matched on paths, and when it did last, together with its own
     /// cell, which `own` reads.
     pub(super) fn flow(&self, id: RuleId, own: impl FnOnce() -> (Count, u64)) -> (Count, u64) {
         let register = self.lock();
-        let paths = register.by_entry.get(&id).into_iter().flatten();
-        paths.fold(own(), |(count, last), &path| {
-            let (more, later) = self.cells.read(path);
+        let paths = register.by_entry.of(id);
+        let open = paths.filter(|&it| is_open(&register.paths, it));
+        open.fold(own(), |(count, last), it| {
+            let (more, later) = self.cells.read(it.path.0);
             (count.and(more), last.max(later))
         })
     }
@@ -128,9 +156,9 @@ impl PathCounts {
     pub(super) fn table(&self, table: TableId, own: impl FnOnce() -> TableCount) -> TableCount {
         let register = self.lock();
         let mut sum = own();
-        for (path, steps) in (0..).zip(&register.paths) {
-            let Some(steps) = steps else { continue };
-            if let Some((_, entry)) = steps.iter().find(|step| step.0 == table) {
+        for (path, held) in (0..).zip(&register.paths) {
+            let step = held.steps.iter().find(|step| step.0 == table);
+            if let Some((_, entry)) = step.filter(|_| held.stamp.is_some()) {
                 let packets = self.cells.read(path).0.packets;
                 sum.lookups += packets;
                 sum.matched += match entry {
@@ -145,28 +173,27 @@ impl PathCounts {
     /// An entry's counters are gone: paths do not count for it any more.
     pub(super) fn forget(&self, id: RuleId) {
         let mut register = self.lock();
-        for path in register.by_entry.remove(&id).unwrap_or_default() {
-            let steps = register.paths.get_mut(path as usize);
-            let steps = steps.into_iter().flatten().flatten();
-            for (_, entry) in steps.filter(|step| step.1 == Entry::Known(id)) {
+        let Register {
+            paths, by_entry, ..
+        } = &mut *register;
+        for opened in by_entry.remove(id) {
+            if !is_open(paths, opened) {
+                continue;
+            }
+            let steps = &mut paths[opened.path.0 as usize].steps;
+            for (_, entry) in steps.iter_mut().filter(|step| step.1 == Entry::Known(id)) {
                 *entry = Entry::Gone;
             }
         }
     }
 }
 
-impl Register {
-    fn leave(&mut self, entry: RuleId, path: u32) {
-        if let Some(paths) = self.by_entry.get_mut(&entry) {
-            paths.remove(&path);
-            if paths.is_empty() {
-                self.by_entry.remove(&entry);
-            }
-        }
-    }
+/// Whether a path was not closed since it was opened.
+fn is_open(paths: &[Steps], opened: Opened) -> bool {
+    paths[opened.path.0 as usize].stamp == Some(opened.stamp)
 }
 
-impl Closed {
+impl Closed<'_> {
     /// Adds what the path has counted to entries and tables.
     pub(super) fn add_to(
         &self,
@@ -177,7 +204,7 @@ impl Closed {
         if packets == 0 {
             return;
         }
-        for &(number, entry) in &self.steps {
+        for &(number, entry) in self.steps {
             match entry {
                 Entry::Known(id) => flow(id, self.count, self.last),
                 Entry::Gone | Entry::Miss => {}

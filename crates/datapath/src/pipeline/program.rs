@@ -6,10 +6,10 @@
 //! ([`path_counts`](super::path_counts)), unless their length changes on the way or it
 //! ends before the last of them.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use classyard::RuleId;
+use foldhash::HashSet;
 
 use super::actions::{Dropped, Place, Run};
 use super::observer::Observer;
@@ -36,21 +36,27 @@ pub(super) enum Operation {
 
 /// What many paths do alike, once.
 #[derive(Default)]
-pub(super) struct Operations(HashSet<Arc<[Operation]>>);
+pub(super) struct Operations {
+    shared: HashSet<Arc<[Operation]>>,
+    /// Room for the list and the action set of a program that is being made.
+    list: Vec<Operation>,
+    set: ActionSet,
+}
 
 impl Operations {
     /// Lists that are kept to be found again.
     const MOST: usize = 4096;
 
-    fn share(&mut self, operations: Vec<Operation>) -> Arc<[Operation]> {
-        if let Some(same) = self.0.get(&operations[..]) {
+    /// The list that was made, the same for all programs that have it.
+    fn share(&mut self) -> Arc<[Operation]> {
+        if let Some(same) = self.shared.get(&self.list[..]) {
             return Arc::clone(same);
         }
-        if self.0.len() == Operations::MOST {
-            self.0.clear();
+        if self.shared.len() == Operations::MOST {
+            self.shared.clear();
         }
-        let operations: Arc<[Operation]> = operations.into();
-        self.0.insert(Arc::clone(&operations));
+        let operations: Arc<[Operation]> = self.list[..].into();
+        self.shared.insert(Arc::clone(&operations));
         operations
     }
 }
@@ -58,101 +64,82 @@ impl Operations {
 /// What is done with packets on a path.
 pub(super) struct Program {
     operations: Arc<[Operation]>,
-    details: Box<Details>,
+    /// Where steps matter one by one, or the pipeline goes on.
+    details: Option<Box<Details>>,
     /// Packets have the same length at all steps.
     is_even: bool,
-    /// The pipeline does not go on.
-    ends: bool,
 }
 
-/// What is asked for less often.
-#[derive(Default)]
+/// What few programs need.
 struct Details {
     /// Tables, and the entries that win there.
     steps: Vec<(TableId, Option<RuleId>)>,
     /// The place of each step's entry.
     places: Vec<Place>,
-    /// What the entries say.
-    instructions: Vec<Arc<Instructions>>,
     /// Where the pipeline goes on, with which action set.
     rest: Option<(TableId, ActionSet)>,
 }
 
 impl Program {
     pub(super) fn new(side: &Side, path: &Path, shared: &mut Operations) -> Program {
-        let mut details = Details::default();
-        let mut set = ActionSet::default();
-        let steps = path
-            .steps
-            .iter()
-            .map(|step| (step.table, step.winner.rule()));
-        details.steps.extend(steps);
-        for &(table, entry) in &details.steps {
-            let Some(entry) = entry else { break };
-            let flow = side.flow(entry);
-            details.places.push(Place {
-                table,
-                cookie: flow.cookie,
-                is_miss: flow.is_miss,
-            });
-            details.instructions.push(Arc::clone(&flow.instructions));
-        }
-        let matched = details.instructions.len();
-        let before_last = details.instructions.iter().take(details.steps.len() - 1);
+        let flows = || {
+            let winners = path.steps.iter().map_while(|step| step.winner.rule());
+            winners.map(|entry| side.flow(entry))
+        };
+        let matched = flows().count();
+        let before_last = flows().take(path.steps.len() - 1);
         let is_even = !before_last
-            .flat_map(|instructions| &instructions.apply)
+            .flat_map(|flow| &flow.instructions.apply)
             .any(changes_length);
-        let mut operations = Vec::new();
-        for (step, instructions) in (0..).zip(&details.instructions) {
+        let Operations { list, set, .. } = shared;
+        list.clear();
+        set.clear();
+        for (step, flow) in (0..).zip(flows()) {
+            let instructions = &flow.instructions;
             let actions = &instructions.apply;
             if !is_even || actions.iter().any(needs_place) {
-                operations.push(Operation::Begin(step));
+                list.push(Operation::Begin(step));
             }
-            operations.extend(actions.iter().copied().map(Operation::Act));
+            list.extend(actions.iter().copied().map(Operation::Act));
             if instructions.clear {
                 set.clear();
             }
             set.write(&instructions.write);
             if let Some((value, mask)) = instructions.metadata {
-                operations.push(Operation::Metadata(value, mask));
+                list.push(Operation::Metadata(value, mask));
             }
         }
-        match path.rest {
-            Some(table) => details.rest = Some((table, set)),
-            // A packet that no entry matches is dropped.
-            None if !set.is_empty() && matched == details.steps.len() => {
-                if is_even && set.ordered().any(needs_place) {
-                    let last = u8::try_from(matched - 1).expect("fewer steps than tables");
-                    operations.push(Operation::Begin(last));
-                }
-                operations.push(Operation::Set);
-                operations.extend(set.ordered().copied().map(Operation::Act));
+        // A packet that no entry matches is dropped.
+        if path.rest.is_none() && !set.is_empty() && matched == path.steps.len() {
+            if is_even && set.ordered().any(needs_place) {
+                let last = u8::try_from(matched - 1).expect("fewer steps than tables");
+                list.push(Operation::Begin(last));
             }
-            None => {}
+            list.push(Operation::Set);
+            list.extend(set.ordered().copied().map(Operation::Act));
         }
+        let begins = |operation: &Operation| matches!(operation, Operation::Begin(_));
+        let has_details = !is_even || path.rest.is_some() || list.iter().any(begins);
+        let details = has_details.then(|| {
+            let steps = path.steps.iter();
+            let places = path.steps.iter().zip(flows());
+            Box::new(Details {
+                steps: steps.map(|step| (step.table, step.winner.rule())).collect(),
+                places: places
+                    .map(|(step, flow)| Place {
+                        table: step.table,
+                        cookie: flow.cookie,
+                        is_miss: flow.is_miss,
+                    })
+                    .collect(),
+                rest: path.rest.map(|table| (table, set.clone())),
+            })
+        });
         Program {
-            operations: shared.share(operations),
-            ends: details.rest.is_none(),
-            details: Box::new(details),
+            operations: shared.share(),
+            details,
             is_even,
         }
-    }
-
-    /// Tables, and the entries that win there.
-    pub(super) fn steps(&self) -> &[(TableId, Option<RuleId>)] {
-        &self.details.steps
-    }
-
-    /// Whether the path stays the same where the entry of a step says something else.
-    pub(super) fn goes_on(&self, step: usize, new: &Instructions) -> bool {
-        let old = &self.details.instructions[step];
-        let changes = |instructions: &Instructions| -> Vec<Action> {
-            let actions = instructions.apply.iter().copied();
-            actions.filter(changes_key).collect()
-        };
-        (old.meter, old.goto_table) == (new.meter, new.goto_table)
-            && (old.goto_table.is_none()
-                || old.metadata == new.metadata && changes(old) == changes(new))
     }
 
     /// Carries the program out for a packet. Where the pipeline goes on it says in which
@@ -164,23 +151,26 @@ impl Program {
         packet: &mut Packet,
         set: &mut ActionSet,
     ) -> Option<TableId> {
-        let (length, details) = (packet.bytes().len(), &self.details);
+        let (length, details) = (packet.bytes().len(), self.details.as_deref());
         let mut begun = 0;
         for operation in &*self.operations {
             match *operation {
                 Operation::Begin(step) => {
                     begun = usize::from(step);
-                    run.place = details.places[begun];
-                    if !self.is_even {
-                        self.count(begun, run.tally, packet.bytes().len(), run.nanoseconds);
+                    if let Some(details) = details {
+                        run.place = details.places[begun];
+                        if !self.is_even {
+                            let length = packet.bytes().len();
+                            details.count(begun, run.tally, length, run.nanoseconds);
+                        }
                     }
                 }
                 Operation::Act(action) => {
                     if let Err(Dropped) = run.action(&action, packet) {
-                        if self.is_even {
+                        if let Some(details) = details.filter(|_| self.is_even) {
                             let steps = 0..=begun;
                             let now = run.nanoseconds;
-                            steps.for_each(|step| self.count(step, run.tally, length, now));
+                            steps.for_each(|step| details.count(step, run.tally, length, now));
                         }
                         return None;
                     }
@@ -191,25 +181,39 @@ impl Program {
         }
         if self.is_even {
             run.tally.count_path(path, length, run.nanoseconds);
-        } else if let Some((table, _)) = details.steps.get(details.places.len()) {
+        }
+        let details = details?;
+        if !self.is_even
+            && let Some((table, _)) = details.steps.get(details.places.len())
+        {
             // The last table has no entry for it.
             run.tally.count_table(*table, 1, 0);
-        }
-        if self.ends {
-            return None;
         }
         let (table, actions) = details.rest.as_ref()?;
         set.clone_from(actions);
         Some(*table)
     }
+}
 
+impl Details {
     /// Counts a packet at a step that has an entry.
     fn count(&self, step: usize, tally: &Tally, bytes: usize, now: u64) {
-        let (table, entry) = self.details.steps[step];
+        let (table, entry) = self.steps[step];
         let entry = entry.expect("steps that begin have an entry");
         tally.count_flow(entry, bytes, now);
         tally.count_table(table, 1, 1);
     }
+}
+
+/// Whether the paths of an entry stay the same where it says something else.
+pub(super) fn goes_on(old: &Instructions, new: &Instructions) -> bool {
+    let changes = |of: &Instructions| -> Vec<Action> {
+        let actions = of.apply.iter().copied();
+        actions.filter(changes_key).collect()
+    };
+    (old.meter, old.goto_table) == (new.meter, new.goto_table)
+        && (old.goto_table.is_none()
+            || old.metadata == new.metadata && changes(old) == changes(new))
 }
 
 /// Whether an action changes the length of packets.

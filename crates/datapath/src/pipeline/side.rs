@@ -14,6 +14,7 @@ use classyard::{LookupPlan, Priority, RuleId, Winner};
 use super::limiter::Limiter;
 use super::message::{Change, GroupSlots, MeterSlots, new_group, new_meter};
 use super::ports::Ports;
+use super::program::goes_on;
 use super::tally::Place;
 use crate::action::{Action, ActionSet, GroupId, PortNo};
 use crate::cache::change::{EntryChange, Recent};
@@ -199,7 +200,10 @@ impl Side {
             }
             (Some(old), Some(new)) => {
                 if (old.cookie, &old.instructions) != (new.cookie, &new.instructions) {
-                    self.recent.push(EntryChange::Modified(new.id));
+                    self.recent.push(EntryChange::Modified {
+                        id: new.id,
+                        goes_on: goes_on(&old.instructions, &new.instructions),
+                    });
                 }
                 self.set(new);
             }

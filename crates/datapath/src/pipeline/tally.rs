@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use classyard::RuleId;
+use classyard::{RuleId, Winner};
 
 use super::path_counts::{Closed, PathCounts};
 use crate::cache::path::PathId;
@@ -148,6 +148,12 @@ impl Cell {
         self.count_all(count, last.max(self.last.load(Relaxed)));
     }
 
+    /// Packets so far.
+    #[inline]
+    pub(super) fn packets(&self) -> u64 {
+        self.packets.load(Relaxed)
+    }
+
     fn read(&self) -> (Count, u64) {
         let count = Count {
             packets: self.packets.load(Relaxed),
@@ -238,18 +244,24 @@ impl Tally {
         self.paths.count(path.0, bytes, now);
     }
 
+    /// Fetches the cells of paths into the processor's cache: all together, since they
+    /// are anywhere in memory.
+    pub(super) fn fetch_paths(&self, paths: impl Iterator<Item = PathId>) {
+        self.paths.fetch(paths.map(|path| path.0));
+    }
+
     /// A path has entries that it counts for from now on.
-    pub(super) fn open_path(&self, path: PathId, steps: &[(TableId, Option<RuleId>)]) {
+    pub(super) fn open_path(&self, path: PathId, steps: impl Iterator<Item = (TableId, Winner)>) {
         self.close_path(path);
-        self.paths.open(path.0, steps);
+        self.paths.open(path, steps);
     }
 
     /// A path counts no more; its entries have what it has counted.
     pub(super) fn close_path(&self, path: PathId) {
-        self.paths.close(path.0, |closed| self.add_closed(closed));
+        self.paths.close(path, |closed| self.add_closed(closed));
     }
 
-    fn add_closed(&self, closed: &Closed) {
+    fn add_closed(&self, closed: &Closed<'_>) {
         closed.add_to(
             |id, count, last| self.flows.get(id.get()).add(count, last),
             |table, lookups, matched| self.add_table(table, lookups, matched),

@@ -70,6 +70,9 @@ const TRUNCATION: f64 = 4.0;
 /// Of so many searches, one asks all tables, to see whether more are worth it.
 const ALL_ASKED: u32 = 16;
 
+/// Packets whose rows are fetched together.
+const TOGETHER: usize = 64;
+
 /// Rows that are looked at for one that was idle for long.
 const TRIES: usize = 8;
 
@@ -196,6 +199,43 @@ impl<P> Store<P> {
         tables.sum::<usize>() + self.index.as_ref().map_or(0, Index::bytes)
     }
 
+    /// Whether the megaflows of decisions cover the keys of packets by their places: what
+    /// is known of each then.
+    ///
+    /// Rows and paths are anywhere in memory: those of many packets are fetched together
+    /// before any is looked at.
+    pub(crate) fn check_all<'k>(
+        &mut self,
+        decisions: &[(usize, Decision)],
+        key: impl Fn(usize) -> &'k Words,
+        mut found: impl FnMut(usize, Decision, Found),
+    ) {
+        for decisions in decisions.chunks(TOGETHER) {
+            let rows = decisions.iter().map(|&(_, decision)| parts(decision));
+            self.fetch(rows);
+            for &(place, decision) in decisions {
+                found(place, decision, self.check(decision, key(place)));
+            }
+        }
+    }
+
+    /// Fetches rows of tables and their paths into the cache: at most [`TOGETHER`].
+    fn fetch(&self, rows: impl Iterator<Item = (usize, Row)>) {
+        let mut paths = [PathId(u32::MAX); TOGETHER];
+        let mut touched = 0;
+        for (path, (table, row)) in paths.iter_mut().zip(rows) {
+            let row = self.tables.get(table).and_then(|it| it.touch_row(row));
+            if let Some((state, last)) = row {
+                *path = state.path;
+                touched |= last;
+            }
+        }
+        for path in paths {
+            touched |= self.paths.touch(path);
+        }
+        std::hint::black_box(touched);
+    }
+
     /// Whether the megaflow of a decision covers a key: what is known then.
     #[inline]
     pub(crate) fn check(&mut self, decision: Decision, key: &Words) -> Found {
@@ -294,7 +334,7 @@ impl<P> Store<P> {
         places: &mut Vec<usize>,
         mut found: impl FnMut(usize, Decision, Found),
     ) {
-        let mut hashes = [0; 64];
+        let mut hashes = [0; TOGETHER];
         self.searches = self.searches.wrapping_add(1);
         let tables = match all || self.searches.is_multiple_of(ALL_ASKED) {
             true => self.order.len(),
@@ -320,6 +360,9 @@ impl<P> Store<P> {
                     touched |= self.tables[number].touch(*hash);
                 }
                 std::hint::black_box(touched);
+                let rows = hashes[..some].iter();
+                let rows = rows.filter_map(|&hash| self.tables[number].candidate(hash));
+                self.fetch(rows.map(|row| (number, row)));
                 for offset in 0..some {
                     let place = places[first + offset];
                     let row = self.tables[number].find(key(place), hashes[offset]);
@@ -398,7 +441,7 @@ impl<P> Store<P> {
         &mut self,
         key: &Words,
         mask: &Words,
-        path: Path,
+        path: &Path,
         program: impl FnOnce(&Path) -> P,
     ) -> Option<Kept> {
         if self.paths.len() >= MAX_PATHS / 2 {

@@ -195,6 +195,25 @@ impl MaskTable {
         self.buckets[self.bucket(hash)][0]
     }
 
+    /// The row that a hash may be of, other than by accident: the first of them.
+    #[inline]
+    pub(super) fn candidate(&self, hash: u64) -> Option<Row> {
+        let tag = MaskTable::tag(hash);
+        let mut places = self.buckets[self.bucket(hash)].iter();
+        let place = places.find(|&&place| place ^ tag <= 0xffff_ffff && place != EMPTY);
+        place.map(|&place| MaskTable::row_of(place))
+    }
+
+    /// Fetches a row into the cache: all of it, and says its state.
+    #[inline]
+    pub(super) fn touch_row(&self, row: Row) -> Option<(State, u64)> {
+        let stride = self.stride();
+        let at = row as usize * stride;
+        let row = self.rows.get(at..at + stride)?;
+        let state = (row[0] != FREE).then(|| State::of(row[0]));
+        state.map(|state| (state, row[stride - 1]))
+    }
+
     /// The row of the megaflow that covers a key.
     #[inline]
     pub(super) fn find(&self, key: &Words, hash: u64) -> Option<Row> {

@@ -148,7 +148,7 @@ fn has_what_was_put_in(finder: &Finder, seeds: u64, least: usize) {
                     let (key, mask) = (point(dice.below(256)), mask(dice));
                     let winner = winner(dice.below(8), dice.below(40));
                     let program = |_: &Path| winner;
-                    let kept = store.insert(&key, &mask, path(winner), program);
+                    let kept = store.insert(&key, &mask, &path(winner), program);
                     let kept = kept.expect("there are few paths");
                     let (own, bits, path) = store.megaflow(kept.decision).expect("it is kept");
                     assert_eq!(path, kept.path);
@@ -197,7 +197,7 @@ fn is_found(finder: &Finder) {
     let mask = point(255);
     for number in 0..256 {
         let winner = winner(1, number);
-        store.insert(&point(number), &mask, path(winner), |_| winner);
+        store.insert(&point(number), &mask, &path(winner), |_| winner);
     }
     // So many have come that an engine is rebuilt.
     store.tick(10.0);
@@ -224,7 +224,7 @@ fn rows_of_closed_paths_hide_nothing() {
             let mut store = Store::new(bounds, 2).found_by(finder, 2);
             for (number, mask) in [0xff, 0xfe, 0xf0, 0xc0, 0].into_iter().enumerate() {
                 let winner = winner(1, number);
-                store.insert(&point(0x55), &point(mask), path(winner), |_| winner);
+                store.insert(&point(0x55), &point(mask), &path(winner), |_| winner);
             }
             for number in (0..5).filter(|&number| number != open) {
                 for path in store.paths.of_entry(RuleId::from_index(number)) {
@@ -262,7 +262,7 @@ fn an_index_gets_the_fields_of_masks() {
             let (mut key, mut mask) = ([0; KEY_WORDS], [0; KEY_WORDS]);
             (key[word], mask[word]) = (0x0001_8001_0001_0001, 0x0001_8001_0001_0001);
             let winner = winner(1, word);
-            store.insert(&key, &mask, path(winner), |_| winner);
+            store.insert(&key, &mask, &path(winner), |_| winner);
             keys.push(key);
             assert!(store.index.is_some() && is_in_step(&store), "{finder}");
         }
