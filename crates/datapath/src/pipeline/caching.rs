@@ -24,7 +24,7 @@ use classyard::RuleId;
 
 use super::actions::{NO_TABLE, Run, in_port};
 use super::cache_status::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
-use super::judge::{Judge, Levels, Outcome, Turn};
+use super::judge::{Judge, Levels, Outcome, Parts, Turn};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::process::{Buffers, Sink, run_tables};
@@ -100,6 +100,7 @@ pub(super) struct Caches {
     answers: Vec<(usize, Decision)>,
     here: Vec<usize>,
     left: Vec<usize>,
+    wanted: Vec<usize>,
     paths: Vec<PathId>,
     stale: Vec<(usize, Decision)>,
 }
@@ -146,6 +147,7 @@ impl Caches {
             answers: Vec::new(),
             here: Vec::new(),
             left: Vec::new(),
+            wanted: Vec::new(),
             paths: Vec::new(),
             stale: Vec::new(),
         }
@@ -270,7 +272,7 @@ impl Caches {
         }
         let begun = self.judge.time();
         self.follow(side, tally);
-        let upkeep = begun.and_then(|begun| Some(self.judge.time()?.saturating_sub(begun)));
+        let followed = self.judge.time();
         self.here.clear();
         let places = packets.iter().enumerate();
         let places = places.filter(|(_, packet)| receives(packet));
@@ -291,19 +293,29 @@ impl Caches {
             }
             false => self.left.extend_from_slice(&self.here),
         }
-        let asked = self.left.len();
-        let known = self.here.len() - asked - self.stale.len();
+        let asked = self.judge.time();
+        let left = self.left.len();
+        let known = self.here.len() - left - self.stale.len();
         let mut found = 0;
-        if ask_megaflows && asked > 0 {
+        if ask_megaflows && left > 0 {
             found = self.ask_megaflows(packets, ask_microflows, nanoseconds);
-            observer.node(Node::Megaflows, asked);
+            observer.node(Node::Megaflows, left);
         }
+        let searched = self.judge.time();
         self.run_paths(side, packets, (tally, now), buffers, sink, observer);
         observer.node(Node::Paths, known + found);
+        let between = |from: Option<Duration>, to: Option<Duration>| {
+            let both = from.zip(to);
+            both.map_or(Duration::ZERO, |(from, to)| to.saturating_sub(from))
+        };
         let mut outcome = Outcome {
             packets: packets.len(),
             known: known + found,
-            upkeep: upkeep.unwrap_or_default(),
+            took: Parts {
+                upkeep: between(begun, followed),
+                asking: between(followed, asked.filter(|_| ask_microflows).or(searched)),
+                known: between(searched, self.judge.time()),
+            },
             ..Outcome::default()
         };
         // Paths may have ended early, as well.
@@ -316,7 +328,7 @@ impl Caches {
                 }
             }
             self.learner.begin(packets.len());
-            self.send_on(packets, turn, buffers, &mut outcome);
+            self.send_on(packets, turn, buffers, nanoseconds, &mut outcome);
             let learner = self.learner.is_watching().then_some(&mut self.learner);
             run_tables(
                 side,
@@ -445,36 +457,61 @@ impl Caches {
         packets: &[Packet],
         turn: Turn,
         buffers: &mut Buffers,
+        now: u64,
         outcome: &mut Outcome,
     ) {
-        let mut seen = self.stale.len();
-        for &(place, decision) in &self.stale {
-            buffers.wait(TableId(0), place);
-            if turn.may_watch {
-                let (flow, key) = (self.flows[place], packets[place].key());
-                self.learner.watch(place, flow, Some(decision), key);
-            }
-        }
+        let unknown = self.left.iter();
+        let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
+        unknown.for_each(|&place| buffers.wait(TableId(0), place));
         self.status.stale += self.stale.len() as u64;
         self.status.by_tables += (self.stale.len() + self.left.len()) as u64;
+        if !turn.notes_flows {
+            return;
+        }
+        let mut seen = self.stale.len();
+        self.wanted.clear();
         for &place in &self.left {
-            buffers.wait(TableId(0), place);
-            if !turn.notes_flows {
-                continue;
-            }
             let flow = self.flows[place];
             #[allow(clippy::cast_possible_truncation)] // parts of a hash
             let (at, tag) = (flow as usize % SEEN, (flow >> 48) as u16);
             let was_seen = std::mem::replace(&mut self.seen[at], tag) == tag;
             seen += usize::from(was_seen);
             self.chance = self.chance.wrapping_add(1);
-            let is_wanted = was_seen || self.chance.is_multiple_of(SAMPLED);
-            if turn.may_watch && (is_wanted || self.settings.clock.is_none()) {
-                self.learner.watch(place, flow, None, packets[place].key());
+            if was_seen || turn.of_any_flow || self.chance.is_multiple_of(SAMPLED) {
+                self.wanted.push(place);
             }
         }
-        outcome.seen = turn.notes_flows.then_some(seen);
+        outcome.seen = Some(seen);
+        if !turn.may_watch {
+            return;
+        }
+        if !turn.levels.megaflows {
+            self.offer_megaflows(packets, now);
+        }
+        for &(place, decision) in &self.stale {
+            let (flow, key) = (self.flows[place], packets[place].key());
+            self.learner.watch(place, flow, Some(decision), key);
+        }
+        for &place in &self.wanted {
+            let (flow, key) = (self.flows[place], packets[place].key());
+            self.learner.watch(place, flow, None, key);
+        }
         outcome.watched = self.learner.watched().len();
+    }
+
+    /// Offers megaflows to the cache of single flows, where these were not asked: that
+    /// takes less time than to learn a path that is known. Such packets are not to be
+    /// watched any more.
+    fn offer_megaflows(&mut self, packets: &[Packet], now: u64) {
+        let (flows, stale, microflows) = (&self.flows, &mut self.stale, &mut self.microflows);
+        let key = |place: usize| packets[place].key().words();
+        let found = |place: usize, decision, found| match (found, microflows.as_mut()) {
+            (Found::Path(_), Some(cache)) => cache.offer(flows[place], decision, now),
+            (Found::Stale, _) => stale.push((place, decision)),
+            _ => {}
+        };
+        let all = self.settings.clock.is_none();
+        self.store.find(all, key, &mut self.wanted, found);
     }
 
     /// Keeps the paths of packets that were watched.

@@ -42,9 +42,17 @@ const REINVESTED: f64 = 0.5;
 /// The share of the time without caches that caches which grow may spend on watching.
 const GROWING: f64 = 0.5;
 
-/// Caches may grow if packets would take less than this share of the time without caches
-/// once all flows that come again are known.
+/// Caches may grow if packets would take less than this share of the time that they take
+/// now, and of that without caches, once all of them are known.
 const PROMISING: f64 = 0.9;
+
+/// Caches that grow go on while at least this share of the packets that were not known is
+/// known after one more round.
+const RISING: f64 = 0.06;
+
+/// Where fewer of the unknown packets than this share are of flows that were seen a moment
+/// ago, caches that grow watch any: many flows may have few megaflows.
+const RECURRING: f64 = 0.25;
 
 /// Another choice is made if packets take less than this share of the present one's time.
 const BETTER: f64 = 0.98;
@@ -60,34 +68,35 @@ const TIMED: usize = 32;
 const TIMED_PACKETS: u64 = 4096;
 
 /// The most vectors that are timed, however few packets they have.
-const MOST_TIMED: usize = 128;
+const MOST_TIMED: usize = 1024;
 
-/// Vectors of a choice before it is timed, so that its memory is near.
-const SETTLE: usize = 48;
+/// Packets of a choice before it is timed, so that its memory is near.
+const SETTLE: u64 = 12_288;
 
 /// The same where choices differ so much that it does not matter.
-const SHORT_SETTLE: usize = 8;
+const SHORT_SETTLE: u64 = 2048;
 
 /// Shares of the time without caches, from and to, between which it does.
 const CLOSE: std::ops::Range<f64> = 0.8..1.25;
 
-/// Vectors of another choice in which packets are watched first.
-const LEARN: usize = 64;
+/// Packets of another choice, of which some are watched first.
+const LEARN: u64 = 16_384;
 
 /// Packets that are watched there, and a vector's more at most.
 const LEARNED: u64 = 128;
 
-/// Vectors between rounds, at least and at most.
-const LEAST_REST: usize = 128;
-const MOST_REST: usize = 32_768;
+/// Packets between rounds, at least and at most.
+const LEAST_REST: u64 = 32_768;
+const MOST_REST: u64 = 8_388_608;
 
-/// Vectors of a round in which caches grow.
-const GROWTH_VECTORS: usize = 512;
+/// Packets of a round in which caches grow.
+const GROW: u64 = 131_072;
 
 /// Rounds for which caches may grow without paying.
 const GROWTH: u32 = 12;
 
-/// Rounds after which they stop where they would not pay even if they knew more.
+/// Rounds after which they stop where they would not pay even if they knew more, or do
+/// not come to know more.
 const GROWTH_TRIED: u32 = 3;
 
 /// Rounds until they may grow again after that was without effect: the first time, and
@@ -110,6 +119,8 @@ pub(super) struct Turn {
     pub(super) notes_flows: bool,
     /// Whether packets may be watched.
     pub(super) may_watch: bool,
+    /// Whether these may be of any flow, and not only of those that come again.
+    pub(super) of_any_flow: bool,
 }
 
 /// What was done with a vector.
@@ -122,8 +133,20 @@ pub(super) struct Outcome {
     pub(super) seen: Option<usize>,
     /// Packets that were watched.
     pub(super) watched: usize,
-    /// The time that it took to follow changes, if it was timed.
+    /// Parts of the time that it took, if it was timed.
+    pub(super) took: Parts,
+}
+
+/// Parts of the time that a vector took: the rest of it is for packets that are not known
+/// at once, in megaflows behind a cache of single flows and in the tables.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Parts {
+    /// To follow changes.
     pub(super) upkeep: Duration,
+    /// To ask the first of the caches.
+    pub(super) asking: Duration,
+    /// To carry out what is done with packets that are known.
+    pub(super) known: Duration,
 }
 
 /// Levels that may be asked, and what is known of it.
@@ -134,6 +157,11 @@ struct Choice {
     cost: f64,
     /// The share of packets that were known then.
     known: f64,
+    /// What each packet took in the first cache, each that was known to be carried out,
+    /// and each of the others besides, in nanoseconds.
+    asking: f64,
+    carrying: f64,
+    unknown: f64,
     /// Its cost in shares of that without caches; `None` if it was not timed yet.
     ratio: Option<f64>,
     /// Of the packets that are not known, the share whose flows were seen a moment ago.
@@ -155,8 +183,8 @@ enum Purpose {
 struct Segment {
     choice: usize,
     purpose: Purpose,
-    /// At most.
-    vectors: usize,
+    /// At most, where it is not timed.
+    packets: u64,
 }
 
 /// The most segments of a round: the present choice, none and another one.
@@ -165,8 +193,10 @@ const SEGMENTS: usize = 6;
 /// What has been counted of a segment.
 #[derive(Clone, Debug, Default)]
 struct Count {
-    /// Nanoseconds and packets of each vector.
-    times: Vec<(f64, u32)>,
+    /// Vectors, where it is timed.
+    vectors: Vec<Vector>,
+    /// The sum of them, where it is not.
+    all: Vector,
     /// Nanoseconds of following changes, which are not in these.
     upkeep: f64,
     packets: u64,
@@ -174,18 +204,27 @@ struct Count {
     watched: u64,
 }
 
+/// What a vector took, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Vector {
+    packets: f64,
+    all: f64,
+    asking: f64,
+    known: f64,
+}
+
 /// What a round took so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Spent {
     nanoseconds: f64,
     packets: f64,
-    vectors: f64,
 }
 
 /// What a learning segment took.
 #[derive(Clone, Copy, Debug)]
 struct Learned {
     choice: usize,
+    /// Nanoseconds that packets took that were not known at once, and how many these were.
     nanoseconds: f64,
     packets: f64,
     watched: f64,
@@ -200,12 +239,14 @@ pub(super) struct Judge {
     present: usize,
     /// Rounds for which the present choice need not pay yet.
     growth: u32,
+    /// The share of packets that were not known after the last of them.
+    unknown: f64,
     /// Rounds until that may be so again, and those after that if it is without effect.
     until_growth: u32,
     growth_rest: u32,
     rounds: u32,
-    /// Vectors until the next round; 0 in a round.
-    rest: usize,
+    /// Packets until the next round; 0 in a round.
+    rest: u64,
     round: Vec<Segment>,
     at: usize,
     count: Count,
@@ -240,6 +281,9 @@ impl Judge {
             levels,
             cost: 0.0,
             known: 0.0,
+            asking: 0.0,
+            carrying: 0.0,
+            unknown: 0.0,
             ratio: None,
             seen: 0.0,
             timed_in: 0,
@@ -251,6 +295,7 @@ impl Judge {
             choices,
             present: 1,
             growth: GROWTH,
+            unknown: 1.0,
             until_growth: 0,
             growth_rest: FIRST_GROWTH_REST,
             rounds: 0,
@@ -258,7 +303,7 @@ impl Judge {
             round: Vec::with_capacity(SEGMENTS),
             at: 0,
             count: Count {
-                times: Vec::with_capacity(GROWTH_VECTORS),
+                vectors: Vec::with_capacity(MOST_TIMED),
                 ..Count::default()
             },
             spent: Spent::default(),
@@ -288,6 +333,7 @@ impl Judge {
                 levels: self.choices[1].levels,
                 notes_flows: true,
                 may_watch: true,
+                of_any_flow: true,
             };
         };
         if self.rest > 0 {
@@ -296,6 +342,7 @@ impl Judge {
                 levels: self.choices[self.present].levels,
                 notes_flows: may_watch,
                 may_watch,
+                of_any_flow: false,
             };
         }
         if self.round.is_empty() {
@@ -312,6 +359,9 @@ impl Judge {
             levels: self.choices[segment.choice].levels,
             notes_flows: learns,
             may_watch: learns && may_watch,
+            // The first round tells which flows come again.
+            of_any_flow: (1..GROWTH).contains(&self.growth)
+                && self.choices[segment.choice].seen < RECURRING,
         }
     }
 
@@ -328,7 +378,7 @@ impl Judge {
             return;
         }
         if self.rest > 0 {
-            self.rest -= 1;
+            self.rest = self.rest.saturating_sub(outcome.packets as u64);
             if self.present != 0 {
                 self.note_seen(self.present, outcome);
                 self.account(outcome);
@@ -336,28 +386,41 @@ impl Judge {
             return;
         }
         // Changes come many at once: what they take is not that of an interruption.
-        #[allow(clippy::cast_precision_loss)] // times of one vector
-        let upkeep = outcome.upkeep.as_nanos() as f64;
-        self.count.upkeep += upkeep;
-        let taken = clock().saturating_sub(self.begun + outcome.upkeep);
+        let Parts {
+            upkeep,
+            asking,
+            known,
+        } = outcome.took;
+        self.count.upkeep += nanoseconds(upkeep);
+        let taken = clock().saturating_sub(self.begun + upkeep);
         let segment = self.round[self.at];
         self.note_seen(segment.choice, outcome);
         if segment.purpose == Purpose::Learn && segment.choice == self.present {
             self.account(outcome);
         }
-        #[allow(clippy::cast_precision_loss)] // times of one vector
-        let taken = taken.as_nanos() as f64;
-        let packets = u32::try_from(outcome.packets).unwrap_or(u32::MAX);
-        self.count.times.push((taken, packets));
-        self.count.packets += u64::from(packets);
-        self.count.known += outcome.known as u64;
-        self.count.watched += outcome.watched as u64;
-        let vectors = self.count.times.len();
-        let is_over = match segment.purpose {
-            Purpose::Time => vectors >= TIMED && self.count.packets >= TIMED_PACKETS,
-            Purpose::Learn | Purpose::Settle => false,
+        #[allow(clippy::cast_precision_loss)] // packets of one vector
+        let vector = Vector {
+            packets: outcome.packets as f64,
+            all: nanoseconds(taken),
+            asking: nanoseconds(asking),
+            known: nanoseconds(known),
         };
-        if is_over || vectors >= segment.vectors {
+        let count = &mut self.count;
+        count.packets += outcome.packets as u64;
+        count.known += outcome.known as u64;
+        count.watched += outcome.watched as u64;
+        let is_over = match segment.purpose {
+            Purpose::Time => {
+                count.vectors.push(vector);
+                let vectors = count.vectors.len();
+                vectors >= TIMED && count.packets >= TIMED_PACKETS || vectors >= MOST_TIMED
+            }
+            Purpose::Learn | Purpose::Settle => {
+                count.all.add(&vector, 1.0);
+                count.packets >= segment.packets
+            }
+        };
+        if is_over {
             self.end_segment(segment);
         }
     }
@@ -371,7 +434,10 @@ impl Judge {
             true => GROWING,
             false => WATCHING,
         };
-        let saved = known * self.saving(self.present);
+        let Choice {
+            asking, carrying, ..
+        } = self.choices[self.present];
+        let saved = (known * (none - carrying) - packets * asking).max(0.0);
         let income = packets * none * share + saved * REINVESTED;
         let expense = outcome.watched as f64 * self.watch;
         self.credit = (self.credit + income - expense).min(CREDIT);
@@ -387,18 +453,6 @@ impl Judge {
             let seen = &mut self.choices[choice].seen;
             *seen += (share - *seen) / 16.0;
         }
-    }
-
-    /// What a packet saves that is known, in nanoseconds.
-    ///
-    /// Every packet costs a lookup in the caches, and those that are not known pass the
-    /// tables besides. What it costs to act on a packet is taken to be the same for
-    /// both, so this is rather too much than too little.
-    fn saving(&self, choice: usize) -> f64 {
-        let none = self.choices[0].cost;
-        let Choice { cost, known, .. } = self.choices[choice];
-        let lookup = cost - (1.0 - known) * none;
-        (none - lookup.max(0.0)).max(0.0)
     }
 
     /// Plans the segments of a round.
@@ -421,26 +475,26 @@ impl Judge {
             false => others.min_by_key(|&other| self.choices[other].timed_in),
         };
         let other = other.filter(|_| !is_growing);
-        let mut add = |choice, purpose, vectors| {
+        let mut add = |choice, purpose, packets| {
             self.round.push(Segment {
                 choice,
                 purpose,
-                vectors,
+                packets,
             });
         };
         if is_growing {
-            add(self.present, Purpose::Learn, GROWTH_VECTORS);
+            add(self.present, Purpose::Learn, GROW);
         }
         // The present one before none: its memory is near.
-        add(self.present, Purpose::Time, MOST_TIMED);
+        add(self.present, Purpose::Time, 0);
         if self.present != 0 {
             add(0, Purpose::Settle, settle(self.present));
-            add(0, Purpose::Time, MOST_TIMED);
+            add(0, Purpose::Time, 0);
         }
         if let Some(other) = other {
             add(other, Purpose::Learn, LEARN);
             add(other, Purpose::Settle, settle(other));
-            add(other, Purpose::Time, MOST_TIMED);
+            add(other, Purpose::Time, 0);
             self.choices[other].timed_in = self.rounds;
         }
     }
@@ -448,31 +502,38 @@ impl Judge {
     /// The vectors of a segment are over.
     #[allow(clippy::cast_precision_loss)] // numbers of packets
     fn end_segment(&mut self, segment: Segment) {
+        let taken = match segment.purpose {
+            Purpose::Time => self.count.taken(),
+            Purpose::Learn | Purpose::Settle => self.count.all,
+        };
         let packets = self.count.packets as f64;
-        let nanoseconds = self.count.taken() + self.count.upkeep;
         let (known, watched) = (self.count.known as f64, self.count.watched as f64);
+        let nanoseconds = taken.all + self.count.upkeep;
+        let rest = (taken.all - taken.asking - taken.known).max(0.0);
         self.spent.nanoseconds += nanoseconds;
         self.spent.packets += packets;
-        self.spent.vectors += self.count.times.len() as f64;
         let choice = &mut self.choices[segment.choice];
         match segment.purpose {
             Purpose::Time => {
                 choice.cost = nanoseconds / packets;
                 choice.known = known / packets;
+                choice.asking = (taken.asking + self.count.upkeep) / packets;
+                choice.carrying = taken.known / known.max(1.0);
+                choice.unknown = rest / (packets - known).max(1.0);
             }
             Purpose::Learn => {
                 self.learned = Some(Learned {
                     choice: segment.choice,
-                    nanoseconds,
-                    packets,
+                    nanoseconds: rest,
+                    packets: packets - known,
                     watched,
                 });
             }
             Purpose::Settle => {}
         }
         let count = &mut self.count;
-        count.times.clear();
-        count.upkeep = 0.0;
+        count.vectors.clear();
+        (count.all, count.upkeep) = (Vector::default(), 0.0);
         (count.packets, count.known, count.watched) = (0, 0, 0);
         self.at += 1;
         if self.at == self.round.len() {
@@ -500,8 +561,8 @@ impl Judge {
             });
         }
         if let Some(learned) = self.learned.filter(|learned| learned.watched >= 64.0) {
-            let lookups = learned.packets * self.choices[learned.choice].cost;
-            let cost = (learned.nanoseconds - lookups) / learned.watched;
+            let passed = learned.packets * self.choices[learned.choice].unknown;
+            let cost = (learned.nanoseconds - passed) / learned.watched;
             self.watch = f64::midpoint(self.watch, cost.clamp(200.0, 100_000.0));
         }
         self.rounds = self.rounds.saturating_add(1);
@@ -510,13 +571,12 @@ impl Judge {
         let Spent {
             nanoseconds,
             packets,
-            vectors,
         } = self.spent;
         let cost = (nanoseconds - packets * present.min(none)).max(0.0);
-        let rest = cost / EXPLORING / (present * packets / vectors);
+        let rest = cost / EXPLORING / present;
         self.rest = match self.is_growing() {
             true => 0,
-            false => (rest as usize).clamp(LEAST_REST, MOST_REST),
+            false => (rest as u64).clamp(LEAST_REST, MOST_REST),
         };
     }
 
@@ -532,10 +592,14 @@ impl Judge {
         let none = self.choices[0].cost;
         if self.growth > 0 {
             self.growth -= 1;
-            let projected = self.projected(1);
-            if pays && projected > self.choices[1].cost * PROMISING {
+            let before = self.unknown;
+            self.unknown = 1.0 - self.choices[1].known;
+            let rises = before - self.unknown >= RISING * before;
+            let least = self.all_known(1);
+            let is_tried = self.growth + GROWTH_TRIED <= GROWTH;
+            if pays && least > self.choices[1].cost * PROMISING {
                 self.growth = 0;
-            } else if self.growth == 0 || projected > none && self.growth + GROWTH_TRIED <= GROWTH {
+            } else if self.growth == 0 || is_tried && (!rises || least > none * PROMISING) {
                 self.growth = 0;
                 self.until_growth = self.growth_rest;
                 self.growth_rest = (self.growth_rest * 2).min(MOST_GROWTH_REST);
@@ -549,9 +613,9 @@ impl Judge {
         self.until_growth = self.until_growth.saturating_sub(1);
         let mut caches = all.skip(1).filter(|&number| timed[number]);
         let least = self.choices[self.present].cost.min(none) * PROMISING;
-        let promises = caches.any(|number| self.projected(number) < least);
+        let promises = caches.any(|number| self.all_known(number) < least);
         if promises && self.until_growth == 0 && self.growth == 0 {
-            self.growth = GROWTH;
+            (self.growth, self.unknown) = (GROWTH, 1.0);
         }
         if self.growth > 0 {
             // What one level has learned helps the other.
@@ -559,177 +623,42 @@ impl Judge {
         }
     }
 
-    /// What a packet would take, in nanoseconds, if all flows were known that come again.
-    fn projected(&self, choice: usize) -> f64 {
-        let Choice {
-            cost, known, seen, ..
-        } = self.choices[choice];
-        cost - (1.0 - known) * seen * self.saving(choice)
+    /// What a packet would take, in nanoseconds, if all of them were known.
+    fn all_known(&self, choice: usize) -> f64 {
+        self.choices[choice].asking + self.choices[choice].carrying
+    }
+}
+
+impl Vector {
+    /// One that counts as a share of itself.
+    fn add(&mut self, other: &Vector, share: f64) {
+        self.packets += other.packets;
+        self.all += other.all * share;
+        self.asking += other.asking * share;
+        self.known += other.known * share;
     }
 }
 
 impl Count {
     /// Nanoseconds of all vectors. What took far longer for each packet than most was
     /// interrupted, and counts as little as these.
-    #[allow(clippy::cast_precision_loss)] // less than 2^53
-    fn taken(&mut self) -> f64 {
-        let each = |&(taken, packets): &(f64, u32)| taken / f64::from(packets);
-        self.times
+    fn taken(&mut self) -> Vector {
+        let each = |vector: &Vector| vector.all / vector.packets;
+        self.vectors
             .sort_unstable_by(|one, other| each(one).total_cmp(&each(other)));
-        let most = each(&self.times[self.times.len() / 2]) * 4.0;
-        let times = self.times.iter();
-        times
-            .map(|&(taken, packets)| taken.min(most * f64::from(packets)))
-            .sum()
+        let most = each(&self.vectors[self.vectors.len() / 2]) * 4.0;
+        let mut sum = Vector::default();
+        for vector in &self.vectors {
+            sum.add(vector, (most / each(vector)).min(1.0));
+        }
+        sum
     }
+}
+
+#[allow(clippy::cast_precision_loss)] // times of vectors and rounds
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    thread_local! {
-        static NOW: Cell<f64> = const { Cell::new(0.0) };
-    }
-
-    fn clock() -> Duration {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a test's time
-        Duration::from_nanos(NOW.get() as u64)
-    }
-
-    const BOTH: Levels = Levels {
-        microflows: true,
-        megaflows: true,
-    };
-
-    /// A datapath of which it is known what everything takes, in nanoseconds.
-    struct Model {
-        judge: Judge,
-        /// What packets take without caches, what a lookup takes, and watching a packet.
-        none: f64,
-        lookup: f64,
-        watch: f64,
-        /// Flows, each as frequent as the others, and how many are known.
-        flows: f64,
-        known: f64,
-        /// Packets by whether caches were asked.
-        asked: u64,
-        passed: u64,
-    }
-
-    impl Model {
-        fn new(none: f64, lookup: f64, flows: f64) -> Model {
-            Model {
-                judge: Judge::new(BOTH, Some(clock)),
-                none,
-                lookup,
-                watch: 2500.0,
-                flows,
-                known: 0.0,
-                asked: 0,
-                passed: 0,
-            }
-        }
-
-        /// Processes vectors of 256 packets. Returns how long they took, in shares of the
-        /// time without caches.
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        fn run(&mut self, vectors: u32) -> f64 {
-            let begun = NOW.get();
-            for _ in 0..vectors {
-                let Turn {
-                    levels,
-                    notes_flows,
-                    may_watch,
-                } = self.judge.begin();
-                let mut outcome = Outcome {
-                    packets: 256,
-                    ..Outcome::default()
-                };
-                if levels == self.judge.choices[0].levels {
-                    NOW.set(NOW.get() + 256.0 * self.none);
-                    self.passed += 1;
-                } else {
-                    self.asked += 1;
-                    let share = self.known / self.flows;
-                    outcome.known = (256.0 * share) as usize;
-                    let missed = 256 - outcome.known;
-                    if notes_flows {
-                        // Few flows come again soon; many do not.
-                        let seen = missed as f64 * (20_000.0 / self.flows).min(1.0);
-                        outcome.seen = Some(seen as usize);
-                    }
-                    if may_watch {
-                        outcome.watched = outcome.seen.unwrap_or(0).min(32);
-                        self.known = (self.known + outcome.watched as f64).min(self.flows);
-                    }
-                    let time = 256.0 * self.lookup
-                        + missed as f64 * self.none
-                        + outcome.watched as f64 * self.watch;
-                    NOW.set(NOW.get() + time);
-                }
-                self.judge.end(outcome);
-            }
-            (NOW.get() - begun) / (f64::from(vectors) * 256.0 * self.none)
-        }
-    }
-
-    #[test]
-    fn caches_that_pay_are_asked() {
-        let mut model = Model::new(60.0, 20.0, 1000.0);
-        model.run(2000);
-        let share = model.run(20_000);
-        assert!(share < 0.40, "{share}");
-        // And as soon as they do not any more, they are not.
-        model.lookup = 70.0;
-        model.run(60_000);
-        model.passed = 0;
-        let share = model.run(20_000);
-        assert!(share < 1.03, "{share}");
-        assert!(model.passed > 19_000, "{}", model.passed);
-    }
-
-    #[test]
-    fn caches_that_do_not_pay_cost_little() {
-        for (none, lookup) in [(30.0, 28.0), (30.0, 40.0), (60.0, 90.0), (200.0, 250.0)] {
-            for flows in [64.0, 80_000.0, 1e9] {
-                let mut model = Model::new(none, lookup, flows);
-                let share = model.run(10_000);
-                assert!(share < 2.0, "{none}, {lookup}, {flows}: {share} at first");
-                let share = model.run(100_000);
-                assert!(share < 1.03, "{none}, {lookup}, {flows}: {share}");
-            }
-        }
-        // Nor if no flow ever comes again.
-        let share = Model::new(200.0, 20.0, 1e12).run(100_000);
-        assert!(share < 1.03, "{share}");
-    }
-
-    #[test]
-    fn caches_that_would_pay_grow() {
-        // Of 40,000 flows none is known: caches are slower than none until some are.
-        let mut model = Model::new(200.0, 40.0, 40_000.0);
-        model.run(20_000);
-        let share = model.run(20_000);
-        assert!(share < 0.35, "{share}, {} are known", model.known);
-    }
-
-    #[test]
-    fn without_a_clock_all_caches_are_asked() {
-        let mut judge = Judge::new(BOTH, None);
-        for _ in 0..1000 {
-            let turn = Turn {
-                levels: BOTH,
-                notes_flows: true,
-                may_watch: true,
-            };
-            assert_eq!(judge.begin(), turn);
-            judge.end(Outcome {
-                packets: 1,
-                ..Outcome::default()
-            });
-        }
-    }
-}
+mod tests;
