@@ -50,7 +50,7 @@ impl Recent {
     }
 
     /// Those made after so many; `None` where they are kept no more.
-    pub(crate) fn since(&self, seen: u64) -> Option<impl Iterator<Item = &EntryChange>> {
+    pub(crate) fn since(&self, seen: u64) -> Option<impl Iterator<Item = &EntryChange> + Clone> {
         let new = usize::try_from(self.made - seen).ok()?;
         let first = self.latest.len().checked_sub(new)?;
         Some(self.latest.range(first..))

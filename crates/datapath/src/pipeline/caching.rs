@@ -69,9 +69,10 @@ const SEEN: usize = 1 << 16;
 /// Of so many packets of flows that were not seen a moment ago one is watched.
 const SAMPLED: u32 = 64;
 
-/// Megaflows to go through for changes, at most, before they are held against the
-/// tables instead, one by one as packets come for them.
-const SCANNED: usize = 4_000_000;
+/// Megaflows to go through for new entries at once, at most: some two milliseconds. For
+/// more they are held against the tables instead, one by one as packets come for them,
+/// which takes longer in all.
+const SCANNED: usize = 16_000_000;
 
 /// About what it takes to look a packet up in the megaflows of one mask, in nanoseconds.
 const PROBE: f64 = 25.0;
@@ -190,13 +191,13 @@ impl Caches {
             return;
         }
         let changes = side.recent.since(self.followed);
-        let count = usize::try_from(made - self.followed).unwrap_or(usize::MAX);
         self.followed = made;
         if self.store.len() == 0 {
             return;
         }
-        let scanned = count.saturating_mul(self.store.len());
-        let Some(changes) = changes.filter(|_| scanned <= SCANNED) else {
+        let is_added = |change: &&EntryChange| matches!(change, EntryChange::Added { .. });
+        let scanned = |changes| Iterator::filter(changes, is_added).count() * self.store.len();
+        let Some(changes) = changes.filter(|changes| scanned(changes.clone()) <= SCANNED) else {
             self.store.begin_era();
             return;
         };
