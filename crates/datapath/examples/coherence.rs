@@ -1,6 +1,6 @@
 //! What a change of one flow entry costs a worker that has very many megaflows cached:
 //! the time from the moment when the change is visible until a vector of one packet is
-//! processed, and how many megaflows it removed. And what it costs to learn them: the time
+//! processed, and how many megaflows it made stale. And what it costs to learn them: the time
 //! of vectors of 32 packets, each of a megaflow of its own, with caches and without.
 //!
 //! ```text
@@ -92,7 +92,7 @@ fn measure(
     worker: &mut Worker,
     mut change: impl FnMut(&mut Pipeline, u32),
 ) -> (Vec<Duration>, u64) {
-    let removed = |worker: &Worker| worker.caches().expect("it has caches").removed;
+    let removed = |worker: &Worker| worker.caches().expect("it has caches").outdated;
     let before = removed(worker);
     let times = (0..CHANGES).map(|number| {
         change(pipeline, number);
@@ -109,7 +109,7 @@ fn measure(
 fn print(what: &str, (times, removed): &(Vec<Duration>, u64)) {
     let micros = |at: usize| times[at].as_secs_f64() * 1e6;
     println!(
-        "{what}: median {:.1} µs, 99 % {:.1} µs, most {:.1} µs; {:.1} megaflows removed",
+        "{what}: median {:.1} µs, 99 % {:.1} µs, most {:.1} µs; {:.1} megaflows outdated",
         micros(times.len() / 2),
         micros(times.len() * 99 / 100),
         micros(times.len() - 1),

@@ -69,8 +69,9 @@ pub struct CacheStatus {
     pub added: u64,
     /// Megaflows that were given up for others.
     pub evicted: u64,
-    /// Megaflows that changes of entries have removed.
-    pub removed: u64,
+    /// Megaflows from which new entries took packets: they are learned again when a packet
+    /// comes for them.
+    pub outdated: u64,
     /// Megaflows that got a mask with more bits than they need.
     pub narrowed: u64,
     /// Times when so much had changed that every megaflow was held against the tables

@@ -35,7 +35,9 @@ use crate::cache::bits::{Words, asked};
 use crate::cache::change::EntryChange;
 use crate::cache::microflow::{Decision, Kind, MicroflowCache};
 use crate::cache::path::{Path, PathId};
-use crate::cache::store::{Bounds, Found, Kept, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts};
+use crate::cache::store::{
+    Added, Bounds, Found, Kept, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts,
+};
 use crate::field::Field;
 use crate::flow::TableId;
 use crate::key::PacketKey;
@@ -160,7 +162,7 @@ impl Caches {
             probes,
             added,
             evicted,
-            removed,
+            outdated,
             narrowed,
             eras,
         } = self.store.counts;
@@ -177,7 +179,7 @@ impl Caches {
             megaflow_bytes: self.store.bytes(),
             added,
             evicted,
-            removed,
+            outdated,
             narrowed,
             revalidations: eras,
             ..self.status
@@ -201,15 +203,20 @@ impl Caches {
             self.store.begin_era();
             return;
         };
+        // What is found wrong stays so, and nothing is added: the order does not matter,
+        // and new entries are held against megaflows together.
+        let mut added = Vec::new();
         for change in changes {
             match change {
                 EntryChange::Added {
                     table,
                     winner,
                     flow,
-                } => {
-                    self.store.entry_added(*table, *winner, &asked(flow));
-                }
+                } => added.push(Added {
+                    table: *table,
+                    winner: *winner,
+                    asked: asked(flow),
+                }),
                 EntryChange::Removed(id) => {
                     for path in self.store.paths.of_entry(*id) {
                         self.store.paths.close(path);
@@ -217,10 +224,11 @@ impl Caches {
                 }
                 EntryChange::Modified { id, goes_on } => self.modified(side, *id, *goes_on),
             }
-            // Before their numbers are those of other paths.
-            for path in self.store.paths.take_closed() {
-                tally.close_path(path);
-            }
+        }
+        self.store.entries_added(&added);
+        // Before their numbers are those of other paths.
+        for path in self.store.paths.take_closed() {
+            tally.close_path(path);
         }
     }
 
@@ -321,8 +329,8 @@ impl Caches {
         };
         // Paths may have ended early, as well.
         if known + found < self.here.len() || buffers.is_waited() {
-            if turn.notes_flows && !ask_microflows {
-                let unknown = self.left.iter();
+            if !ask_microflows {
+                let unknown = self.left.iter().filter(|_| turn.notes_flows);
                 let unknown = unknown.chain(self.stale.iter().map(|(place, _)| place));
                 for &place in unknown {
                     self.flows[place] = flow_of(packets[place].key().words(), self.secrets);
@@ -466,6 +474,10 @@ impl Caches {
         unknown.for_each(|&place| buffers.wait(TableId(0), place));
         self.status.stale += self.stale.len() as u64;
         self.status.by_tables += (self.stale.len() + self.left.len()) as u64;
+        // What they cost is what changes cost, and not what it costs to know more.
+        self.watch_stale(packets, 0);
+        outcome.stale = self.stale.len();
+        outcome.relearned = self.learner.watched().len();
         if !turn.notes_flows {
             return;
         }
@@ -487,17 +499,24 @@ impl Caches {
             return;
         }
         if !turn.levels.megaflows {
+            let known = self.stale.len();
             self.offer_megaflows(packets, now);
-        }
-        for &(place, decision) in &self.stale {
-            let (flow, key) = (self.flows[place], packets[place].key());
-            self.learner.watch(place, flow, Some(decision), key);
+            self.watch_stale(packets, known);
+            outcome.relearned = self.learner.watched().len();
         }
         for &place in &self.wanted {
             let (flow, key) = (self.flows[place], packets[place].key());
             self.learner.watch(place, flow, None, key);
         }
-        outcome.watched = self.learner.watched().len();
+        outcome.watched = self.learner.watched().len() - outcome.relearned;
+    }
+
+    /// Watches packets whose megaflows may be wrong, the first ones left out.
+    fn watch_stale(&mut self, packets: &[Packet], first: usize) {
+        for &(place, decision) in &self.stale[first..] {
+            let (flow, key) = (self.flows[place], packets[place].key());
+            self.learner.watch(place, flow, Some(decision), key);
+        }
     }
 
     /// Offers megaflows to the cache of single flows, where these were not asked: that

@@ -55,7 +55,8 @@ impl Learner {
         self.places.resize(packets, 0);
     }
 
-    /// Watches a packet, unless there are enough.
+    /// Watches a packet, unless there are enough, or another one of its flow or of the
+    /// same megaflow is watched.
     pub(super) fn watch(
         &mut self,
         place: usize,
@@ -63,7 +64,11 @@ impl Learner {
         stale: Option<Decision>,
         key: &PacketKey,
     ) {
-        if self.is_full() {
+        let is_same = |other: &Watched| match stale {
+            Some(_) => other.stale == stale,
+            None => other.flow == flow,
+        };
+        if self.is_full() || self.watched().iter().any(is_same) {
             return;
         }
         if self.watched.len() == self.used {

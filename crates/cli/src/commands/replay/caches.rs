@@ -27,8 +27,8 @@ pub(super) struct CacheReport {
     megaflow_bytes: usize,
     added: u64,
     evicted: u64,
-    /// Removed by changes of flows.
-    removed: u64,
+    /// Those from which new flows took packets.
+    outdated: u64,
     narrowed: u64,
     revalidations: u64,
     stale: u64,
@@ -59,7 +59,7 @@ impl CacheReport {
             megaflow_bytes: size(|it| it.megaflow_bytes),
             added: sum(|it| it.added),
             evicted: sum(|it| it.evicted),
-            removed: sum(|it| it.removed),
+            outdated: sum(|it| it.outdated),
             narrowed: sum(|it| it.narrowed),
             revalidations: sum(|it| it.revalidations),
             stale: sum(|it| it.stale),

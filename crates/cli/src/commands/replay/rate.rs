@@ -201,6 +201,10 @@ pub(super) fn measure(
         return None;
     }
     let stop = AtomicBool::new(false);
+    let messages = match args.changes {
+        0 => Vec::new(),
+        _ => outs_and_ins(pipeline),
+    };
     let (done, changes) = std::thread::scope(|scope| {
         let stop = &stop;
         let (warm, are_warm) = channel();
@@ -221,7 +225,10 @@ pub(super) fn measure(
                 }
                 None
             }
-            rate => Some(change(pipeline, rate, args.seconds, &mut progress)),
+            rate => {
+                let how = (rate, args.seconds);
+                Some(change(pipeline, &messages, how, &mut progress))
+            }
         };
         stop.store(true, Ordering::Relaxed);
         let done = threads.into_iter().map(std::thread::ScopedJoinHandle::join);
@@ -230,6 +237,7 @@ pub(super) fn measure(
             .collect();
         (done, changes)
     });
+    restore(pipeline, &messages, args.seconds);
     let caches: Vec<CacheStatus> = workers.iter().filter_map(Worker::caches).collect();
     let caches = (!caches.is_empty()).then(|| CacheReport::new(&caches));
     Some(Rate {
@@ -274,7 +282,18 @@ fn summary(workers: u32, done: &[Done], changes: Option<f64>) -> Rate {
 /// The time from one publication of changes to the next.
 const PUBLISHED: Duration = Duration::from_millis(1);
 
-/// Removes and adds entries at a rate, for a time; how many each second it was.
+/// Messages that remove each entry, and that add it again.
+fn outs_and_ins(pipeline: &Pipeline) -> Vec<[Message; 2]> {
+    // Table-miss entries stay: without them all packets would be gone.
+    let entries = pipeline
+        .flows()
+        .iter()
+        .filter(|entry| !entry.is_table_miss());
+    entries.map(out_and_in).collect()
+}
+
+/// Removes and adds entries at a rate, for a time; how many each second it was. Some are
+/// out in the end.
 #[allow(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -282,16 +301,10 @@ const PUBLISHED: Duration = Duration::from_millis(1);
 )]
 fn change(
     pipeline: &mut Pipeline,
-    rate: usize,
-    time: Duration,
+    messages: &[[Message; 2]],
+    (rate, time): (usize, Duration),
     progress: &mut impl Progress,
 ) -> f64 {
-    // Table-miss entries stay: without them all packets would be gone.
-    let entries = pipeline
-        .flows()
-        .iter()
-        .filter(|entry| !entry.is_table_miss());
-    let messages: Vec<[Message; 2]> = entries.map(out_and_in).collect();
     if messages.is_empty() {
         std::thread::sleep(time);
         return 0.0;
@@ -328,15 +341,20 @@ fn change(
             std::thread::sleep(Duration::from_micros(50));
         }
     }
-    let made = made as f64 / begin.elapsed().as_secs_f64();
-    // All entries are there again.
-    for [_, add] in &messages {
-        let added = pipeline.submit(std::slice::from_ref(add), time);
+    made as f64 / begin.elapsed().as_secs_f64()
+}
+
+/// Adds all entries again that are out. After the measurement: it takes long.
+fn restore(pipeline: &mut Pipeline, messages: &[[Message; 2]], now: Duration) {
+    if messages.is_empty() {
+        return;
+    }
+    for [_, add] in messages {
+        let added = pipeline.submit(std::slice::from_ref(add), now);
         added.expect("an entry that was there");
     }
     pipeline.publish();
     pipeline.collect_removed();
-    made
 }
 
 /// Messages that remove an entry, and that add it again.

@@ -19,14 +19,14 @@
 //!
 //! # Changes
 //! - An entry that is gone, or does something else, closes the paths on which it wins.
-//!   A megaflow whose path is closed is found no more; its row is freed when somebody
-//!   comes across it.
 //! - An entry that is new takes packets from entries of less priority: the megaflows
-//!   that overlap it, and in its table have a winner that it beats, are removed. They are
-//!   found by their signatures ([`signature`]).
-//! - Where more has changed than is worth going through, a new *era* begins: a
-//!   megaflow of an older one is held against the pipeline when a packet comes for it, and
-//!   stays if it was right.
+//!   that overlap it, and in its table have a winner that it beats. They are found by
+//!   their signatures ([`signature`]).
+//! - Where more has changed than is worth going through, a new *era* begins.
+//!
+//! A megaflow whose path is closed, from which an entry took packets, or which is of an
+//! older era, is *stale*: it says nothing about a packet. The next one that it covers
+//! passes the pipeline, and what is learned from that takes its place.
 
 mod index;
 mod signature;
@@ -81,7 +81,7 @@ const TRIES: usize = 8;
 pub(crate) enum Found {
     /// Its path.
     Path(PathId),
-    /// It may have changed: the pipeline is to say.
+    /// That it has a megaflow which may be wrong: the pipeline is to say.
     Stale,
     /// Nothing.
     Nothing,
@@ -96,6 +96,14 @@ pub(crate) struct Kept {
     pub(crate) is_new: bool,
 }
 
+/// An entry that is new.
+pub(crate) struct Added {
+    pub(crate) table: TableId,
+    pub(crate) winner: Winner,
+    /// The bits of keys that it asks for.
+    pub(crate) asked: Vec<Known>,
+}
+
 /// What a store has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreCounts {
@@ -105,8 +113,8 @@ pub(crate) struct StoreCounts {
     pub(crate) added: u64,
     /// Megaflows that were given up for others.
     pub(crate) evicted: u64,
-    /// Megaflows that changes of entries have removed.
-    pub(crate) removed: u64,
+    /// Megaflows from which new entries took packets.
+    pub(crate) outdated: u64,
     /// Megaflows that got a mask with more bits than they need.
     pub(crate) narrowed: u64,
     /// Eras that began.
@@ -250,11 +258,7 @@ impl<P> Store<P> {
     #[inline]
     fn known(&mut self, table: usize, row: Row) -> Found {
         let state = self.tables[table].state(row);
-        if self.paths.program(state.path).is_none() {
-            self.remove(table, row);
-            return Found::Nothing;
-        }
-        if state.era != self.era {
+        if self.is_stale(state) {
             return Found::Stale;
         }
         if state.tick != self.tick {
@@ -262,6 +266,12 @@ impl<P> Store<P> {
             self.tables[table].set_state(row, State { tick, ..state });
         }
         Found::Path(state.path)
+    }
+
+    /// Whether a megaflow may be wrong.
+    #[inline]
+    fn is_stale(&self, state: State) -> bool {
+        state.era != self.era || self.paths.program(state.path).is_none()
     }
 
     /// For keys by their places in a vector: what is known of each, and the decision
@@ -304,27 +314,13 @@ impl<P> Store<P> {
         self.looked_up = buffers;
     }
 
-    /// Holds what the index says of a key against the row. Where the row's path is closed
-    /// the row goes, and the index is asked again.
-    fn confirm(&mut self, mut decision: Decision, key: &Words) -> Option<(Decision, Found)> {
-        // A mask has at most one row that covers the key.
-        for _ in 0..=self.tables.len() {
-            let (table, row) = parts(decision);
-            if self.tables[table].covers(row, key) {
-                match self.known(table, row) {
-                    Found::Nothing => {}
-                    known => return Some((decision, known)),
-                }
-            } else if self.tables[table].has(row) {
-                // They differ in bits that the index leaves out.
-                return None;
-            }
-            let mut again = Buffers::default();
-            let index = self.index.as_ref()?;
-            index.look_up(std::iter::once(key), &mut again);
-            decision = again.decision(0)?;
+    /// Holds what the index says of a key against the row: they may differ in bits that
+    /// the index leaves out.
+    fn confirm(&mut self, decision: Decision, key: &Words) -> Option<(Decision, Found)> {
+        match self.check(decision, key) {
+            Found::Nothing => None,
+            known => Some((decision, known)),
         }
-        None
     }
 
     fn find_in_tables<'k>(
@@ -470,7 +466,7 @@ impl<P> Store<P> {
         let hash = self.tables[table].hash(key, self.secret);
         if let Some(row) = self.tables[table].find(key, hash) {
             let old = self.tables[table].state(row).path;
-            self.tables[table].set_state(row, state);
+            self.tables[table].renew(row, state, &set);
             self.paths.release(old);
             return kept(table, row);
         }
@@ -618,39 +614,43 @@ impl<P> Store<P> {
         self.used -= 1;
     }
 
-    /// An entry is new: removes the megaflows of which it takes packets.
-    pub(crate) fn entry_added(&mut self, table: TableId, winner: Winner, asked: &[Known]) {
-        self.demand.note(asked);
+    /// Entries are new: the megaflows of which they take packets are stale from now on.
+    pub(crate) fn entries_added(&mut self, added: &[Added]) {
+        for added in added {
+            self.demand.note(&added.asked);
+        }
         let mut rows = std::mem::take(&mut self.rows);
         for number in 0..self.tables.len() {
-            rows.clear();
-            self.tables[number].overlapping(asked, &mut rows);
-            for &row in &rows {
-                let row = Row::try_from(row).expect("24 bits");
-                if self.tables[number].has(row)
-                    && self.takes_from(table, winner, asked, (number, row))
-                {
-                    self.remove(number, row);
-                    self.counts.removed += 1;
+            // The signatures of a table are near for all entries after the first.
+            for added in added {
+                rows.clear();
+                self.tables[number].overlapping(&added.asked, &mut rows);
+                for &row in &rows {
+                    let row = Row::try_from(row).expect("24 bits");
+                    if self.tables[number].has(row) && self.takes_from(added, (number, row)) {
+                        let state = self.tables[number].state(row);
+                        // Any other than the present one.
+                        let era = !self.era;
+                        self.tables[number].set_state(row, State { era, ..state });
+                        self.counts.outdated += 1;
+                    }
                 }
             }
         }
         self.rows = rows;
     }
 
-    /// Whether a new entry of a table takes packets from a megaflow.
-    fn takes_from(
-        &self,
-        table: TableId,
-        winner: Winner,
-        asked: &[Known],
-        (number, row): (usize, Row),
-    ) -> bool {
+    /// Whether a new entry takes packets from a megaflow that was right.
+    fn takes_from(&self, added: &Added, (number, row): (usize, Row)) -> bool {
         let megaflows = &self.tables[number];
-        let (path, _) = self.paths.get(megaflows.state(row).path);
-        let step = path.steps.iter().find(|step| step.table == table);
+        let state = megaflows.state(row);
+        if self.is_stale(state) {
+            return false;
+        }
+        let (path, _) = self.paths.get(state.path);
+        let step = path.steps.iter().find(|step| step.table == added.table);
         step.is_some_and(|step| {
-            winner.beats(step.winner) && megaflows.overlaps(row, asked, &step.set)
+            added.winner.beats(step.winner) && megaflows.overlaps(row, &added.asked, &step.set)
         })
     }
 
@@ -670,7 +670,7 @@ impl<P> Store<P> {
     /// Removes a megaflow that was not believed any more, if it is still there.
     pub(crate) fn drop_stale(&mut self, decision: Decision, key: &Words) {
         let (table, row) = parts(decision);
-        let stale = |it: &MaskTable| it.covers(row, key) && it.state(row).era != self.era;
+        let stale = |it: &MaskTable| it.covers(row, key) && self.is_stale(it.state(row));
         if self.tables.get(table).is_some_and(stale) {
             self.remove(table, row);
         }

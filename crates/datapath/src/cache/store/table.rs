@@ -242,6 +242,19 @@ impl MaskTable {
         self.rows[at] = state.word();
     }
 
+    /// The megaflow of a row takes another path, on which actions set some bits.
+    pub(super) fn renew(&mut self, row: Row, state: State, set: &[Known]) {
+        self.set_state(row, state);
+        self.note_set(set);
+    }
+
+    /// Actions set some bits on the way of a path.
+    fn note_set(&mut self, set: &[Known]) {
+        for known in set {
+            self.open[usize::from(known.word)] |= known.mask;
+        }
+    }
+
     /// Whether a row has a megaflow.
     pub(super) fn has(&self, row: Row) -> bool {
         let at = row as usize * self.stride();
@@ -306,9 +319,7 @@ impl MaskTable {
         }
         self.buckets[bucket][way] = MaskTable::tag(hash) | u64::from(row);
         self.used += 1;
-        for known in set {
-            self.open[usize::from(known.word)] |= known.mask;
-        }
+        self.note_set(set);
         match PICKED_AT.contains(&self.used) {
             true => self.pick(demand),
             false => {

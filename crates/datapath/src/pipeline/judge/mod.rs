@@ -50,6 +50,10 @@ const PROMISING: f64 = 0.9;
 /// known after one more round.
 const RISING: f64 = 0.06;
 
+/// Caches that have paid grow if changes have made them doubt more than this share of the
+/// packets.
+const STALE: f64 = 0.05;
+
 /// Where fewer of the unknown packets than this share are of flows that were seen a moment
 /// ago, caches that grow watch any: many flows may have few megaflows.
 const RECURRING: f64 = 0.25;
@@ -131,7 +135,11 @@ pub(super) struct Outcome {
     pub(super) known: usize,
     /// Of the others, those whose flows were seen a moment ago, where that is noted.
     pub(super) seen: Option<usize>,
-    /// Packets that were watched.
+    /// Packets whose megaflows may be wrong.
+    pub(super) stale: usize,
+    /// Packets that were watched for these: what they cost is what changes cost.
+    pub(super) relearned: usize,
+    /// Others that were watched.
     pub(super) watched: usize,
     /// Parts of the time that it took, if it was timed.
     pub(super) took: Parts,
@@ -155,8 +163,10 @@ struct Choice {
     levels: Levels,
     /// Nanoseconds for each packet when it was timed last.
     cost: f64,
-    /// The share of packets that were known then.
+    /// The share of packets that were known then, and of those whose megaflows might be
+    /// wrong.
     known: f64,
+    stale: f64,
     /// What each packet took in the first cache, each that was known to be carried out,
     /// and each of the others besides, in nanoseconds.
     asking: f64,
@@ -201,7 +211,10 @@ struct Count {
     upkeep: f64,
     packets: u64,
     known: u64,
+    stale: u64,
+    /// Packets that were watched, and those of them that megaflows knew once.
     watched: u64,
+    relearned: u64,
 }
 
 /// What a vector took, in nanoseconds.
@@ -241,6 +254,8 @@ pub(super) struct Judge {
     growth: u32,
     /// The share of packets that were not known after the last of them.
     unknown: f64,
+    /// Whether they have paid since they grew last because of changes.
+    have_paid: bool,
     /// Rounds until that may be so again, and those after that if it is without effect.
     until_growth: u32,
     growth_rest: u32,
@@ -281,6 +296,7 @@ impl Judge {
             levels,
             cost: 0.0,
             known: 0.0,
+            stale: 0.0,
             asking: 0.0,
             carrying: 0.0,
             unknown: 0.0,
@@ -296,6 +312,7 @@ impl Judge {
             present: 1,
             growth: GROWTH,
             unknown: 1.0,
+            have_paid: false,
             until_growth: 0,
             growth_rest: FIRST_GROWTH_REST,
             rounds: 0,
@@ -353,7 +370,7 @@ impl Judge {
         let learns = segment.purpose == Purpose::Learn;
         let may_watch = match segment.choice == self.present {
             true => self.credit > 0.0,
-            false => self.count.watched < LEARNED,
+            false => self.count.watched - self.count.relearned < LEARNED,
         };
         Turn {
             levels: self.choices[segment.choice].levels,
@@ -408,7 +425,9 @@ impl Judge {
         let count = &mut self.count;
         count.packets += outcome.packets as u64;
         count.known += outcome.known as u64;
-        count.watched += outcome.watched as u64;
+        count.stale += outcome.stale as u64;
+        count.watched += (outcome.watched + outcome.relearned) as u64;
+        count.relearned += outcome.relearned as u64;
         let is_over = match segment.purpose {
             Purpose::Time => {
                 count.vectors.push(vector);
@@ -510,6 +529,7 @@ impl Judge {
         let (known, watched) = (self.count.known as f64, self.count.watched as f64);
         let nanoseconds = taken.all + self.count.upkeep;
         let rest = (taken.all - taken.asking - taken.known).max(0.0);
+        let relearning = self.count.relearned as f64 * self.watch;
         self.spent.nanoseconds += nanoseconds;
         self.spent.packets += packets;
         let choice = &mut self.choices[segment.choice];
@@ -517,9 +537,10 @@ impl Judge {
             Purpose::Time => {
                 choice.cost = nanoseconds / packets;
                 choice.known = known / packets;
+                choice.stale = self.count.stale as f64 / packets;
                 choice.asking = (taken.asking + self.count.upkeep) / packets;
                 choice.carrying = taken.known / known.max(1.0);
-                choice.unknown = rest / (packets - known).max(1.0);
+                choice.unknown = (rest - relearning).max(0.0) / (packets - known).max(1.0);
             }
             Purpose::Learn => {
                 self.learned = Some(Learned {
@@ -534,7 +555,8 @@ impl Judge {
         let count = &mut self.count;
         count.vectors.clear();
         (count.all, count.upkeep) = (Vector::default(), 0.0);
-        (count.packets, count.known, count.watched) = (0, 0, 0);
+        (count.packets, count.known, count.stale) = (0, 0, 0);
+        (count.watched, count.relearned) = (0, 0);
         self.at += 1;
         if self.at == self.round.len() {
             self.end_round();
@@ -582,36 +604,22 @@ impl Judge {
 
     /// Chooses the fastest of what was timed; or what may become the fastest.
     fn choose(&mut self, timed: [bool; 4]) {
-        let ratio = |number: usize| self.choices[number].ratio.unwrap_or(f64::INFINITY);
-        let all = 0..self.choices.len();
-        let best = all
-            .clone()
-            .min_by(|&one, &other| ratio(one).total_cmp(&ratio(other)));
-        let best = best.unwrap_or(0);
-        let pays = best != 0 && ratio(best) < BETTER;
-        let none = self.choices[0].cost;
-        if self.growth > 0 {
-            self.growth -= 1;
-            let before = self.unknown;
-            self.unknown = 1.0 - self.choices[1].known;
-            let rises = before - self.unknown >= RISING * before;
-            let least = self.all_known(1);
-            let is_tried = self.growth + GROWTH_TRIED <= GROWTH;
-            if pays && least > self.choices[1].cost * PROMISING {
-                self.growth = 0;
-            } else if self.growth == 0 || is_tried && (!rises || least > none * PROMISING) {
-                self.growth = 0;
-                self.until_growth = self.growth_rest;
-                self.growth_rest = (self.growth_rest * 2).min(MOST_GROWTH_REST);
-            }
+        let best = self.best();
+        let pays = best != 0 && self.ratio(best) < BETTER;
+        if self.is_outdated(pays) {
+            (self.growth, self.unknown) = (GROWTH, 1.0);
+        } else if self.is_growing() {
+            self.grow(pays);
         }
-        if pays && (ratio(best) < ratio(self.present) * BETTER || self.present == 0) {
+        let present = self.ratio(self.present);
+        if pays && (self.ratio(best) < present * BETTER || self.present == 0) {
             self.present = best;
-        } else if ratio(self.present) * BETTER > 1.0 && self.growth == 0 {
+        } else if present * BETTER > 1.0 && self.growth == 0 {
             self.present = 0;
         }
         self.until_growth = self.until_growth.saturating_sub(1);
-        let mut caches = all.skip(1).filter(|&number| timed[number]);
+        let none = self.choices[0].cost;
+        let mut caches = (1..self.choices.len()).filter(|&number| timed[number]);
         let least = self.choices[self.present].cost.min(none) * PROMISING;
         let promises = caches.any(|number| self.all_known(number) < least);
         if promises && self.until_growth == 0 && self.growth == 0 {
@@ -620,6 +628,44 @@ impl Judge {
         if self.growth > 0 {
             // What one level has learned helps the other.
             self.present = 1;
+        }
+    }
+
+    /// The choice with which packets take the least time.
+    fn best(&self) -> usize {
+        let all = 0..self.choices.len();
+        let best = all.min_by(|&one, &other| self.ratio(one).total_cmp(&self.ratio(other)));
+        best.unwrap_or(0)
+    }
+
+    fn ratio(&self, choice: usize) -> f64 {
+        self.choices[choice].ratio.unwrap_or(f64::INFINITY)
+    }
+
+    /// Whether changes have made caches that pay doubt much of what they knew. Where they
+    /// pay no more until that is so again they are not worth growing.
+    fn is_outdated(&mut self, pays: bool) -> bool {
+        let is_outdated = self.present != 0 && self.choices[self.present].stale > STALE;
+        let is_worth_it = is_outdated && self.have_paid;
+        self.have_paid = !is_worth_it && (self.have_paid || pays && !is_outdated);
+        is_worth_it
+    }
+
+    /// A round is over in which caches grow: whether they go on.
+    fn grow(&mut self, pays: bool) {
+        let none = self.choices[0].cost;
+        self.growth -= 1;
+        let before = self.unknown;
+        self.unknown = 1.0 - self.choices[1].known;
+        let rises = before - self.unknown >= RISING * before;
+        let least = self.all_known(1);
+        let is_tried = self.growth + GROWTH_TRIED <= GROWTH;
+        if pays && least > self.choices[1].cost * PROMISING {
+            self.growth = 0;
+        } else if self.growth == 0 || is_tried && (!rises || least > none * PROMISING) {
+            self.growth = 0;
+            self.until_growth = self.growth_rest;
+            self.growth_rest = (self.growth_rest * 2).min(MOST_GROWTH_REST);
         }
     }
 

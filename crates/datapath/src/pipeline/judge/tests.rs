@@ -28,6 +28,8 @@ struct Model {
     /// Flows, each as frequent as the others, and how many are known.
     flows: f64,
     known: f64,
+    /// Others that were known, until entries changed.
+    stale: f64,
     /// As many of the flows as come again soon.
     recurring: f64,
     /// Packets by whether caches were asked.
@@ -44,6 +46,7 @@ impl Model {
             watch: 2500.0,
             flows,
             known: 0.0,
+            stale: 0.0,
             recurring: 20_000.0,
             asked: 0,
             passed: 0,
@@ -73,24 +76,30 @@ impl Model {
                 self.asked += 1;
                 let share = self.known / self.flows;
                 outcome.known = (256.0 * share) as usize;
+                outcome.stale = (256.0 * self.stale / self.flows) as usize;
+                outcome.relearned = outcome.stale.min(32);
+                self.stale -= outcome.relearned as f64;
+                self.known += outcome.relearned as f64;
                 let missed = 256 - outcome.known;
+                let new = missed - outcome.stale;
                 if notes_flows {
                     // Few flows come again soon; many do not.
-                    let seen = missed as f64 * (self.recurring / self.flows).min(1.0);
-                    outcome.seen = Some(seen as usize);
+                    let seen = new as f64 * (self.recurring / self.flows).min(1.0);
+                    outcome.seen = Some(seen as usize + outcome.stale);
                 }
                 if may_watch {
                     outcome.watched = match of_any_flow {
-                        true => missed,
-                        false => outcome.seen.unwrap_or(0).min(32),
+                        true => new,
+                        false => (outcome.seen.unwrap_or(0) - outcome.stale).min(32),
                     };
-                    self.known = (self.known + outcome.watched as f64).min(self.flows);
+                    let most = self.flows - self.stale;
+                    self.known = (self.known + outcome.watched as f64).min(most);
                 }
                 let asking = Duration::from_nanos((256.0 * self.lookup) as u64);
                 outcome.took.asking = asking;
                 let time = 256.0 * self.lookup
                     + missed as f64 * self.none
-                    + outcome.watched as f64 * self.watch;
+                    + (outcome.watched + outcome.relearned) as f64 * self.watch;
                 NOW.set(NOW.get() + time);
             }
             self.judge.end(outcome);
@@ -147,6 +156,35 @@ fn caches_grow_where_few_flows_come_again() {
     model.run(20_000);
     let share = model.run(20_000);
     assert!(share < 0.55, "{share}, {} are known", model.known);
+}
+
+#[test]
+fn caches_that_pay_learn_again_what_changes_made_stale() {
+    for nth in 0..20 {
+        let mut model = Model::new(300.0, 40.0, 20_000.0);
+        // Between rounds, and in the middle of one.
+        model.run(20_000 + nth * 37);
+        (model.stale, model.known) = (model.known, 0.0);
+        model.run(4_000);
+        let share = model.run(2_000);
+        assert!(share < 0.3, "{nth}: {share}, {} are known", model.known);
+    }
+}
+
+#[test]
+fn caches_that_changes_make_stale_too_often_are_passed_by() {
+    // Flows are stale before what it took to learn them is saved.
+    let mut model = Model::new(60.0, 20.0, 40_000.0);
+    let change = |model: &mut Model| {
+        (model.stale, model.known) = (model.stale + model.known, 0.0);
+        model.run(500)
+    };
+    for _ in 0..20 {
+        change(&mut model);
+    }
+    let shares = (0..200).map(|_| change(&mut model));
+    let share = shares.sum::<f64>() / 200.0;
+    assert!(share < 1.05, "{share}");
 }
 
 #[test]
