@@ -163,6 +163,13 @@ fn rates_are_of_workers_and_beside_changes() {
     assert_eq!(names, ["parse", "tables", "actions"]);
     run(arguments).exits(0).prints("2 workers together");
     run("replay --seconds 0 --pace 1000").exits(0);
+    run("replay --seconds 0.1 --changes 2k --changes-in 1")
+        .exits(0)
+        .prints("changes/s");
+    run("replay --changes 2k --changes-in 200")
+        .exits(2)
+        .complains("table 200 has no flow to change");
+    run("replay --changes-in 1").exits(2).complains("--changes");
     for bad in ["--pace 0", "--seconds -1", "--workers 0", "--changes x"] {
         run(&format!("replay {bad}")).exits(2);
     }

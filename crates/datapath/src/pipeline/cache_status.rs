@@ -69,7 +69,7 @@ pub struct CacheStatus {
     pub added: u64,
     /// Megaflows that were given up for others.
     pub evicted: u64,
-    /// Megaflows from which new entries took packets: they are learned again when a packet
+    /// Megaflows from which new entries took packets: they are renewed when a packet
     /// comes for them.
     pub outdated: u64,
     /// Megaflows that got a mask with more bits than they need.

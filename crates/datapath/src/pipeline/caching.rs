@@ -477,7 +477,7 @@ impl Caches {
         // What they cost is what changes cost, and not what it costs to know more.
         self.watch_stale(packets, 0);
         outcome.stale = self.stale.len();
-        outcome.relearned = self.learner.watched().len();
+        outcome.renewed = self.learner.watched().len();
         if !turn.notes_flows {
             return;
         }
@@ -502,13 +502,13 @@ impl Caches {
             let known = self.stale.len();
             self.offer_megaflows(packets, now);
             self.watch_stale(packets, known);
-            outcome.relearned = self.learner.watched().len();
+            outcome.renewed = self.learner.watched().len();
         }
         for &place in &self.wanted {
             let (flow, key) = (self.flows[place], packets[place].key());
             self.learner.watch(place, flow, None, key);
         }
-        outcome.watched = self.learner.watched().len() - outcome.relearned;
+        outcome.watched = self.learner.watched().len() - outcome.renewed;
     }
 
     /// Watches packets whose megaflows may be wrong, the first ones left out.

@@ -82,6 +82,7 @@ const VECTOR: usize = 256;
 pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.switch.check(reporter)?;
     let (mut pipeline, lines) = args.switch.load(reporter)?;
+    args.rate.check(&pipeline)?;
     let capture = args.switch.read_capture(reporter)?;
     let frames = Frames::of(&capture, args.switch.in_port, reporter);
     add_ports(&mut pipeline, frames.all.iter().map(|frame| frame.in_port));

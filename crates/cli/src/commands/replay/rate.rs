@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use classyard::Progress;
 use classyard_datapath::Packet;
-use classyard_datapath::flow::{Command, FlowEntry, FlowMod};
+use classyard_datapath::flow::{Command, FlowEntry, FlowMod, TableId};
 use classyard_datapath::pipeline::{CacheStatus, Message, Node, Observer, Pipeline, Worker};
 use serde::Serialize;
 
@@ -19,6 +19,7 @@ use super::VECTOR;
 use super::caches::CacheReport;
 use super::ports::Nowhere;
 use crate::bench::thread_cpu_time;
+use crate::failure::Failure;
 use crate::input::switch::Frames;
 
 #[derive(Debug, clap::Args)]
@@ -37,9 +38,52 @@ pub(super) struct RateArgs {
     #[arg(long, default_value = "0", value_name = "COUNT", value_parser = crate::input::count, help_heading = "Rate")]
     changes: usize,
 
+    /// Change flows of this table alone; without it, of all tables in turn
+    ///
+    /// A change of a flow that every packet passes concerns all that caches know.
+    #[arg(
+        long,
+        value_name = "TABLE",
+        requires = "changes",
+        help_heading = "Rate"
+    )]
+    changes_in: Option<u8>,
+
     /// Time each part of the way as well, which costs a little
     #[arg(long, help_heading = "Rate")]
     nodes: bool,
+}
+
+impl RateArgs {
+    /// Flows that are changed, of those of a pipeline. Table-miss flows stay: without them
+    /// all packets would be gone.
+    fn changed<'p>(&self, pipeline: &'p Pipeline) -> impl Iterator<Item = &'p FlowEntry> {
+        let table = self.changes_in.map(TableId);
+        let flows = pipeline.flows().iter();
+        let flows = flows.filter(move |flow| table.is_none_or(|table| flow.table == table));
+        flows.filter(|flow| !flow.is_table_miss())
+    }
+
+    /// Messages that remove each of them, and that add it again.
+    fn messages(&self, pipeline: &Pipeline) -> Vec<[Message; 2]> {
+        match self.changes {
+            0 => Vec::new(),
+            _ => self.changed(pipeline).map(out_and_in).collect(),
+        }
+    }
+
+    /// Whether there are flows to change where some are to be changed.
+    pub(super) fn check(&self, pipeline: &Pipeline) -> Result<(), Failure> {
+        if self.changes == 0 || self.changed(pipeline).next().is_some() {
+            return Ok(());
+        }
+        let place = match self.changes_in {
+            Some(table) => format!("table {table}"),
+            None => "the pipeline".to_owned(),
+        };
+        let message = format!("{place} has no flow to change but those for table misses");
+        Err(Failure::usage(message).with_help("these stay, since packets need them; leave --changes out, or name a table with others with --changes-in"))
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -201,10 +245,7 @@ pub(super) fn measure(
         return None;
     }
     let stop = AtomicBool::new(false);
-    let messages = match args.changes {
-        0 => Vec::new(),
-        _ => outs_and_ins(pipeline),
-    };
+    let messages = args.messages(pipeline);
     let (done, changes) = std::thread::scope(|scope| {
         let stop = &stop;
         let (warm, are_warm) = channel();
@@ -281,16 +322,6 @@ fn summary(workers: u32, done: &[Done], changes: Option<f64>) -> Rate {
 
 /// The time from one publication of changes to the next.
 const PUBLISHED: Duration = Duration::from_millis(1);
-
-/// Messages that remove each entry, and that add it again.
-fn outs_and_ins(pipeline: &Pipeline) -> Vec<[Message; 2]> {
-    // Table-miss entries stay: without them all packets would be gone.
-    let entries = pipeline
-        .flows()
-        .iter()
-        .filter(|entry| !entry.is_table_miss());
-    entries.map(out_and_in).collect()
-}
 
 /// Removes and adds entries at a rate, for a time; how many each second it was. Some are
 /// out in the end.

@@ -138,7 +138,7 @@ pub(super) struct Outcome {
     /// Packets whose megaflows may be wrong.
     pub(super) stale: usize,
     /// Packets that were watched for these: what they cost is what changes cost.
-    pub(super) relearned: usize,
+    pub(super) renewed: usize,
     /// Others that were watched.
     pub(super) watched: usize,
     /// Parts of the time that it took, if it was timed.
@@ -214,7 +214,7 @@ struct Count {
     stale: u64,
     /// Packets that were watched, and those of them that megaflows knew once.
     watched: u64,
-    relearned: u64,
+    renewed: u64,
 }
 
 /// What a vector took, in nanoseconds.
@@ -370,7 +370,7 @@ impl Judge {
         let learns = segment.purpose == Purpose::Learn;
         let may_watch = match segment.choice == self.present {
             true => self.credit > 0.0,
-            false => self.count.watched - self.count.relearned < LEARNED,
+            false => self.count.watched - self.count.renewed < LEARNED,
         };
         Turn {
             levels: self.choices[segment.choice].levels,
@@ -426,8 +426,8 @@ impl Judge {
         count.packets += outcome.packets as u64;
         count.known += outcome.known as u64;
         count.stale += outcome.stale as u64;
-        count.watched += (outcome.watched + outcome.relearned) as u64;
-        count.relearned += outcome.relearned as u64;
+        count.watched += (outcome.watched + outcome.renewed) as u64;
+        count.renewed += outcome.renewed as u64;
         let is_over = match segment.purpose {
             Purpose::Time => {
                 count.vectors.push(vector);
@@ -529,7 +529,7 @@ impl Judge {
         let (known, watched) = (self.count.known as f64, self.count.watched as f64);
         let nanoseconds = taken.all + self.count.upkeep;
         let rest = (taken.all - taken.asking - taken.known).max(0.0);
-        let relearning = self.count.relearned as f64 * self.watch;
+        let renewing = self.count.renewed as f64 * self.watch;
         self.spent.nanoseconds += nanoseconds;
         self.spent.packets += packets;
         let choice = &mut self.choices[segment.choice];
@@ -540,7 +540,7 @@ impl Judge {
                 choice.stale = self.count.stale as f64 / packets;
                 choice.asking = (taken.asking + self.count.upkeep) / packets;
                 choice.carrying = taken.known / known.max(1.0);
-                choice.unknown = (rest - relearning).max(0.0) / (packets - known).max(1.0);
+                choice.unknown = (rest - renewing).max(0.0) / (packets - known).max(1.0);
             }
             Purpose::Learn => {
                 self.learned = Some(Learned {
@@ -556,7 +556,7 @@ impl Judge {
         count.vectors.clear();
         (count.all, count.upkeep) = (Vector::default(), 0.0);
         (count.packets, count.known, count.stale) = (0, 0, 0);
-        (count.watched, count.relearned) = (0, 0);
+        (count.watched, count.renewed) = (0, 0);
         self.at += 1;
         if self.at == self.round.len() {
             self.end_round();

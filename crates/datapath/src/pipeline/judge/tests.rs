@@ -77,9 +77,9 @@ impl Model {
                 let share = self.known / self.flows;
                 outcome.known = (256.0 * share) as usize;
                 outcome.stale = (256.0 * self.stale / self.flows) as usize;
-                outcome.relearned = outcome.stale.min(32);
-                self.stale -= outcome.relearned as f64;
-                self.known += outcome.relearned as f64;
+                outcome.renewed = outcome.stale.min(32);
+                self.stale -= outcome.renewed as f64;
+                self.known += outcome.renewed as f64;
                 let missed = 256 - outcome.known;
                 let new = missed - outcome.stale;
                 if notes_flows {
@@ -99,7 +99,7 @@ impl Model {
                 outcome.took.asking = asking;
                 let time = 256.0 * self.lookup
                     + missed as f64 * self.none
-                    + (outcome.watched + outcome.relearned) as f64 * self.watch;
+                    + (outcome.watched + outcome.renewed) as f64 * self.watch;
                 NOW.set(NOW.get() + time);
             }
             self.judge.end(outcome);
@@ -159,7 +159,7 @@ fn caches_grow_where_few_flows_come_again() {
 }
 
 #[test]
-fn caches_that_pay_learn_again_what_changes_made_stale() {
+fn caches_that_pay_renew_what_changes_made_stale() {
     for nth in 0..20 {
         let mut model = Model::new(300.0, 40.0, 20_000.0);
         // Between rounds, and in the middle of one.
