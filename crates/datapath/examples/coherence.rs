@@ -92,8 +92,8 @@ fn measure(
     worker: &mut Worker,
     mut change: impl FnMut(&mut Pipeline, u32),
 ) -> (Vec<Duration>, u64) {
-    let removed = |worker: &Worker| worker.caches().expect("it has caches").outdated;
-    let before = removed(worker);
+    let outdated = |worker: &Worker| worker.caches().expect("it has caches").outdated;
+    let before = outdated(worker);
     let times = (0..CHANGES).map(|number| {
         change(pipeline, number);
         let mut packets = [packet(0)];
@@ -103,17 +103,17 @@ fn measure(
     });
     let mut times: Vec<Duration> = times.collect();
     times.sort();
-    (times, removed(worker) - before)
+    (times, outdated(worker) - before)
 }
 
-fn print(what: &str, (times, removed): &(Vec<Duration>, u64)) {
+fn print(what: &str, (times, outdated): &(Vec<Duration>, u64)) {
     let micros = |at: usize| times[at].as_secs_f64() * 1e6;
     println!(
         "{what}: median {:.1} µs, 99 % {:.1} µs, most {:.1} µs; {:.1} megaflows outdated",
         micros(times.len() / 2),
         micros(times.len() * 99 / 100),
         micros(times.len() - 1),
-        *removed as f64 / f64::from(CHANGES)
+        *outdated as f64 / f64::from(CHANGES)
     );
 }
 
