@@ -1,5 +1,6 @@
 //! What attacks on flow caches cost others: legitimate flows that are cached, and vectors
-//! of an attacker between theirs. Only the vectors of legitimate flows are timed.
+//! of an attacker between theirs. Only the vectors of legitimate flows are timed. The same
+//! without caches: what packets of others cost by pushing memory out.
 //!
 //! ```text
 //! cargo run --release -p classyard-datapath --example attack
@@ -40,9 +41,10 @@ fn main() {
             ("tuple space explosion", Some(exploding)),
             ("random flows", Some(random)),
         ];
-        let mut contenders: Vec<_> = kinds
-            .into_iter()
-            .map(|(name, attack)| Contender::new(tables, name, attack))
+        let both = [true, false].map(|cached| kinds.map(|(name, attack)| (cached, name, attack)));
+        let contenders = both.into_iter().flatten();
+        let mut contenders: Vec<_> = contenders
+            .map(|(cached, name, attack)| Contender::new(tables, cached, name, attack))
             .collect();
         // In turns, so that all have the same machine.
         for turn in 0..TURNS {
@@ -50,21 +52,9 @@ fn main() {
                 contender.run(turn >= FIRST_TURNS);
             }
         }
-        let quiet = contenders[0].rate();
-        for contender in &contenders {
-            let status = contender.worker.caches().expect("it has caches");
-            let vectors = (VECTORS * TURNS * 2) as f64;
-            println!(
-                "{tables} tables, {}: {:.1} M packets/s of legitimate flows, {:.2} of the quiet \
-                 rate; {} megaflows, {} masks, {:.1} MB, passed by for {:.0} % of the vectors",
-                contender.name,
-                contender.rate() / 1e6,
-                contender.rate() / quiet,
-                status.megaflows,
-                status.masks,
-                (status.megaflow_bytes + status.microflows.bytes) as f64 / 1e6,
-                status.microflow_by_passed as f64 / vectors * 100.0,
-            );
+        for of_one_kind in contenders.chunks(kinds.len()) {
+            let quiet = of_one_kind[0].rate();
+            of_one_kind.iter().for_each(|it| it.report(tables, quiet));
         }
     }
 }
@@ -84,9 +74,12 @@ struct Contender {
 }
 
 impl Contender {
-    fn new(tables: u8, name: &'static str, attack: Option<Attacker>) -> Contender {
+    fn new(tables: u8, cached: bool, name: &'static str, attack: Option<Attacker>) -> Contender {
         let mut pipeline = pipeline(tables);
-        let worker = pipeline.cached_worker(support::caches(131_072, Some(clock)));
+        let worker = match cached {
+            true => pipeline.cached_worker(support::caches(131_072, Some(clock))),
+            false => pipeline.worker(),
+        };
         Contender {
             name,
             attack,
@@ -120,6 +113,33 @@ impl Contender {
         if counts {
             self.turns.push(spent);
         }
+    }
+
+    /// Says how fast it was, in shares of a quiet rate too.
+    fn report(&self, tables: u8, quiet: f64) {
+        let caches = match self.worker.caches() {
+            Some(_) => "caches",
+            None => "no caches",
+        };
+        print!(
+            "{tables} tables, {caches}, {}: {:.1} M packets/s of legitimate flows, {:.2} of the \
+             quiet rate",
+            self.name,
+            self.rate() / 1e6,
+            self.rate() / quiet,
+        );
+        let Some(status) = self.worker.caches() else {
+            println!();
+            return;
+        };
+        let vectors = (VECTORS * TURNS * 2) as f64;
+        println!(
+            "; {} megaflows, {} masks, {:.1} MB, passed by for {:.0} % of the vectors",
+            status.megaflows,
+            status.masks,
+            (status.megaflow_bytes + status.microflows.bytes) as f64 / 1e6,
+            status.microflow_by_passed as f64 / vectors * 100.0,
+        );
     }
 
     /// Packets a second of legitimate flows: the median of all turns.
