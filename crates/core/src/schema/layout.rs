@@ -35,6 +35,7 @@ impl Part {
     }
 
     /// Overwrites the run. Bits of `value` beyond the width are dropped.
+    #[inline]
     fn set(&self, words: &mut [u64], value: u64) {
         let mask = self.mask();
         words[self.word] = (words[self.word] & !mask) | ((value << self.shift) & mask);
@@ -63,6 +64,7 @@ impl Placement {
     }
 
     /// Overwrites the field. Bits of `value` beyond the width are dropped.
+    #[inline]
     pub fn set(&self, words: &mut [u64], value: u128) {
         self.low.set(words, low_word(value));
         if let Some(high) = &self.high {
@@ -77,6 +79,7 @@ impl Placement {
     }
 }
 
+#[inline]
 fn low_word(value: u128) -> u64 {
     u64::try_from(value & u128::from(u64::MAX)).expect("masked to 64 bits")
 }

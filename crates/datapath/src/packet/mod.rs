@@ -64,7 +64,7 @@ impl Packet {
     /// Sets what is known of the frame anew, except for ports, metadata, tunnel and
     /// registers.
     fn parse(&mut self) {
-        self.parsed = parse(self.frame.bytes(), &mut self.key);
+        parse::parse_into(self.frame.bytes(), &mut self.key, &mut self.parsed);
     }
 
     /// The bytes.

@@ -56,19 +56,30 @@ pub struct Parsed {
 ///
 /// # Panics
 /// With a frame of 4 GiB or more.
-#[inline]
+#[must_use]
 pub fn parse(frame: &[u8], key: &mut PacketKey) -> Parsed {
+    let mut parsed = Parsed::default();
+    parse_into(frame, key, &mut parsed);
+    parsed
+}
+
+/// The same, into memory that is there. Words that are written in parts and copied as
+/// wholes right after are slow to be read, so nothing is copied here.
+#[inline]
+pub(super) fn parse_into(frame: &[u8], key: &mut PacketKey, parsed: &mut Parsed) {
+    *parsed = Parsed::default();
+    let words = key.words_mut()[HEADERS..].first_chunk_mut();
+    let words: &mut [u64; HEADER_WORDS] = words.expect("a key has the words of headers");
+    *words = [0; HEADER_WORDS];
     let mut parser = Parser {
         frame,
-        words: [0; HEADER_WORDS],
+        words,
         presence: Presence::NONE,
-        parsed: Parsed::default(),
+        parsed,
     };
     parser.parsed.layers.end = offset(frame.len());
     parser.ethernet();
     parser.words[PORTS] |= u64::from(parser.presence.bits()) << PRESENCE_SHIFT;
-    key.words_mut()[HEADERS..HEADERS + HEADER_WORDS].copy_from_slice(&parser.words);
-    parser.parsed
 }
 
 // The layout of a key, as `key.rs` has it, for code that fills whole words: from
@@ -90,9 +101,9 @@ fn offset(at: usize) -> u32 {
 
 struct Parser<'a> {
     frame: &'a [u8],
-    words: [u64; HEADER_WORDS],
+    words: &'a mut [u64; HEADER_WORDS],
     presence: Presence,
-    parsed: Parsed,
+    parsed: &'a mut Parsed,
 }
 
 /// The bytes from an offset on, as many as an array has.

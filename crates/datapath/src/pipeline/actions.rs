@@ -234,6 +234,7 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
     }
 }
 
+#[inline]
 pub(super) fn in_port(key: &PacketKey) -> PortNo {
     PortNo(u32::try_from(key.get(Field::InPort)).expect("thirty-two bits"))
 }

@@ -30,15 +30,34 @@ impl Default for PortState {
     }
 }
 
+/// Ports with numbers below this are found without a search: they are asked for with
+/// every packet.
+const NEAR: usize = 64;
+
 /// All ports.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ports {
+    /// Those with low numbers, by their numbers.
+    near: [Option<PortState>; NEAR],
+    /// All of them.
     ports: BTreeMap<PortNo, PortState>,
+}
+
+impl Default for Ports {
+    fn default() -> Ports {
+        Ports {
+            near: [None; NEAR],
+            ports: BTreeMap::new(),
+        }
+    }
 }
 
 impl Ports {
     /// Notes what is known of a port, or that it is gone; returns what was known.
     pub(super) fn set(&mut self, port: PortNo, state: Option<PortState>) -> Option<PortState> {
+        if let Some(near) = self.near.get_mut(port.0 as usize) {
+            *near = state;
+        }
         match state {
             Some(state) => self.ports.insert(port, state),
             None => self.ports.remove(&port),
@@ -51,13 +70,18 @@ impl Ports {
     }
 
     /// What is known of a port.
+    #[inline]
     #[must_use]
     pub fn get(&self, port: PortNo) -> Option<PortState> {
-        self.ports.get(&port).copied()
+        match self.near.get(port.0 as usize) {
+            Some(near) => *near,
+            None => self.ports.get(&port).copied(),
+        }
     }
 
     /// Whether packets that come in by a port are taken. So are those by ports that
     /// are not known, such as the controller's.
+    #[inline]
     #[must_use]
     pub fn receives(&self, port: PortNo) -> bool {
         self.get(port).is_none_or(|state| !state.no_receive)
@@ -70,6 +94,7 @@ impl Ports {
     }
 
     /// Whether packets go out by a port.
+    #[inline]
     #[must_use]
     pub fn sends(&self, port: PortNo) -> bool {
         self.get(port)
@@ -83,5 +108,54 @@ impl Ports {
             **port != in_port && state.is_up && !state.no_forward && !(flood && state.no_flood)
         });
         ports.map(|(port, _)| *port)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use classyard_workload::kit::random::{Dice, SeededDice};
+
+    use super::*;
+
+    #[test]
+    fn ports_are_what_was_said_last_whatever_their_numbers() {
+        let mut dice = SeededDice::new(1);
+        let numbers = [
+            0,
+            1,
+            2,
+            62,
+            63,
+            64,
+            65,
+            1_000_000,
+            PortNo::LOCAL.0,
+            u32::MAX,
+        ]
+        .map(PortNo);
+        let (mut ports, mut model) = (Ports::default(), BTreeMap::new());
+        for _ in 0..2_000 {
+            let port = numbers[dice.below(numbers.len())];
+            let state = PortState {
+                is_up: dice.below(2) == 0,
+                no_receive: dice.below(2) == 0,
+                no_forward: dice.below(2) == 0,
+                no_flood: dice.below(2) == 0,
+            };
+            let state = (dice.below(3) > 0).then_some(state);
+            let before = match state {
+                Some(state) => model.insert(port, state),
+                None => model.remove(&port),
+            };
+            assert_eq!(ports.set(port, state), before);
+            assert!(ports.iter().eq(model.iter().map(|(&port, &it)| (port, it))));
+            for port in numbers {
+                let known = model.get(&port);
+                assert_eq!(ports.get(port).as_ref(), known, "{port:?}");
+                let receives = known.is_none_or(|it| !it.no_receive);
+                let sends = known.is_some_and(|it| it.is_up && !it.no_forward);
+                assert_eq!((ports.receives(port), ports.sends(port)), (receives, sends));
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use classyard::Winner;
+use classyard::{RuleId, Winner};
 
 use super::actions::{Place, Run, in_port};
 use super::learn::Learner;
@@ -105,6 +105,7 @@ impl Buffers {
             .resize_with(usize::from(TableId::LAST.0) + 1, Vec::new);
     }
 
+    #[inline]
     pub(super) fn wait(&mut self, table: TableId, number: usize) {
         let at = usize::from(table.0);
         self.tables[at / 64] |= 1 << (at % 64);
@@ -174,15 +175,26 @@ pub(super) fn run_tables(
         let winners = std::mem::take(&mut buffers.winners);
         for (here, winners) in here.chunks(TOGETHER).zip(winners.chunks(TOGETHER)) {
             let mut flows = [None; TOGETHER];
-            for ((flow, &number), winner) in flows.iter_mut().zip(here).zip(winners) {
-                if let Some(id) = winner.rule() {
-                    tally.count_flow(id, packets[number].bytes().len(), nanoseconds);
-                    *flow = Some((id, side.flow(id)));
+            let bytes = |number: usize| packets[number].bytes().len();
+            match the_same(winners) {
+                // In a table of few entries: a cell that is added to again at once is slow.
+                Some(id) => {
+                    let bytes = here.iter().map(|&number| bytes(number)).sum();
+                    tally.count_flows(id, (here.len(), bytes), nanoseconds);
+                    flows[..here.len()].fill(Some((id, side.flow(id))));
+                }
+                None => {
+                    for ((flow, &number), winner) in flows.iter_mut().zip(here).zip(winners) {
+                        if let Some(id) = winner.rule() {
+                            tally.count_flows(id, (1, bytes(number)), nanoseconds);
+                            *flow = Some((id, side.flow(id)));
+                        }
+                    }
                 }
             }
-            for (flow, &number) in flows.into_iter().zip(here) {
+            for (flow, &number) in flows.iter().zip(here) {
                 observer.looked_up(table, flow.map(|(id, _)| id), &packets[number]);
-                let Some((_, flow)) = flow else {
+                let &Some((_, flow)) = flow else {
                     continue;
                 };
                 let mut run = Run {
@@ -213,6 +225,14 @@ pub(super) fn run_tables(
         buffers.copies = copies;
         buffers.here = here;
     }
+}
+
+/// The entry that wins all packets.
+#[inline]
+fn the_same(winners: &[Winner]) -> Option<RuleId> {
+    let (first, others) = winners.split_first()?;
+    let is_one = others.iter().all(|winner| winner == first);
+    first.rule().filter(|_| is_one)
 }
 
 /// Finds the winners of the packets that are in a table.

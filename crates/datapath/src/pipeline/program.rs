@@ -200,7 +200,7 @@ impl Details {
     fn count(&self, step: usize, tally: &Tally, bytes: usize, now: u64) {
         let (table, entry) = self.steps[step];
         let entry = entry.expect("steps that begin have an entry");
-        tally.count_flow(entry, bytes, now);
+        tally.count_flows(entry, (1, bytes), now);
         tally.count_table(table, 1, 1);
     }
 }

@@ -233,9 +233,14 @@ impl Tally {
         }
     }
 
+    /// Counts packets that an entry wins, and their bytes.
     #[inline]
-    pub(super) fn count_flow(&self, id: RuleId, bytes: usize, now: u64) {
-        self.flows.get(id.get()).count(bytes, now);
+    pub(super) fn count_flows(&self, id: RuleId, (packets, bytes): (usize, usize), now: u64) {
+        let count = Count {
+            packets: packets as u64,
+            bytes: bytes as u64,
+        };
+        self.flows.get(id.get()).count_all(count, now);
     }
 
     /// A packet on a path.
@@ -365,7 +370,7 @@ mod tests {
     fn what_a_worker_counted_is_added_to_what_others_did() {
         let (kept, left) = (Tally::new(), Tally::new());
         for (tally, number, bytes) in [(&kept, 3, 10), (&left, 3, 5), (&left, 700, 7)] {
-            tally.count_flow(RuleId::new(number).unwrap(), bytes, u64::from(number));
+            tally.count_flows(RuleId::new(number).unwrap(), (1, bytes), u64::from(number));
             tally.count(Place(number), bytes, 1);
             tally.count_table(TableId(2), 2, 1);
         }
