@@ -172,28 +172,22 @@ pub struct Projection {
     moves: Moves,
 }
 
-/// What of a packet's key goes where in a narrower key: in the order of its words.
+/// What of a packet's key goes where in a narrower key.
 #[derive(Clone, Debug)]
 pub(crate) struct Moves(Vec<Move>);
 
 impl Moves {
     /// From parts of a packet's key to parts of the narrower one.
     pub(crate) fn new(parts: impl Iterator<Item = (Part, Part)>) -> Moves {
-        let mut moves = joined(parts.map(|(from, to)| moved(from, to)).collect());
-        moves.sort_by_key(|step| step.to);
-        Moves(moves)
+        Moves(joined(parts.map(|(from, to)| moved(from, to)).collect()))
     }
 
     /// Writes the narrower key, as many words as its schema's keys have.
     #[inline]
     pub(crate) fn project(&self, from: &[u64; KEY_WORDS], words: &mut [u64]) {
-        let mut steps = self.0.iter().peekable();
-        for (number, word) in words.iter_mut().enumerate() {
-            let mut all = 0;
-            while let Some(step) = steps.next_if(|step| step.to == number) {
-                all |= (from[step.from] & step.mask).rotate_left(step.rotate);
-            }
-            *word = all;
+        words.fill(0);
+        for step in &self.0 {
+            words[step.to] |= (from[step.from] & step.mask).rotate_left(step.rotate);
         }
     }
 }
