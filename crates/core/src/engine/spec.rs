@@ -9,6 +9,7 @@
 
 use std::fmt;
 
+use super::padded::{build_padded, padded_width};
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
@@ -255,6 +256,11 @@ impl EngineSpec {
         limits.check_rules(rules.len())?;
         self.available()?;
         self.accepts(rules.schema())?;
+        let key_words = rules.schema().key_words();
+        let width = padded_width(self.engine.key_widths, key_words);
+        if width > key_words {
+            return build_padded(self, width, rules, limits, progress, memory);
+        }
         (self.engine.build)(&mut BuildRequest {
             spec: self,
             rules,
@@ -317,7 +323,9 @@ impl EngineSpec {
         self.available()?;
         self.accepts(shape.schema())?;
         // Estimates are the same in every process.
-        let costs = (self.engine.estimate)(&self.clone().seeded(0), shape)?;
+        let width = padded_width(self.engine.key_widths, shape.schema().key_words());
+        let shape = shape.with_key_words(width);
+        let costs = (self.engine.estimate)(&self.clone().seeded(0), &shape)?;
         limits.check_bytes(costs.bytes)?;
         Ok(costs)
     }

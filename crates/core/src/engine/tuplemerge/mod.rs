@@ -82,7 +82,7 @@
 use std::sync::Arc;
 
 use crate::classifier::{NoProgress, Progress};
-use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
+use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic_every_width};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Mark, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
     place_one_by_one,
@@ -92,6 +92,7 @@ use crate::error::BuildError;
 use crate::memory::{Memory, bytes_of};
 use crate::monitor::Monitor;
 use crate::reoptimise::Reoptimise;
+use crate::schema::KEY_WIDTHS;
 use crate::schema::{FieldId, MatchKind, Schema};
 use crate::seed::{Seed, splitmix};
 
@@ -155,7 +156,8 @@ pub(super) const ONLINE: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: build_dynamic::<AnyWidth>,
+    key_widths: &KEY_WIDTHS,
+    build: build_dynamic_every_width::<AnyWidth>,
     estimate: estimate::estimate,
 };
 
@@ -168,7 +170,8 @@ pub(super) const OFFLINE: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: build_dynamic::<AnyWidth>,
+    key_widths: &KEY_WIDTHS,
+    build: build_dynamic_every_width::<AnyWidth>,
     estimate: estimate::estimate,
 };
 
@@ -181,7 +184,8 @@ pub(super) const VPP: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: build_dynamic::<AnyWidth>,
+    key_widths: &KEY_WIDTHS,
+    build: build_dynamic_every_width::<AnyWidth>,
     estimate: estimate::estimate,
 };
 
