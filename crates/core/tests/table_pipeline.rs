@@ -264,7 +264,7 @@ impl Pipeline {
         loop {
             way.push(table);
             let FlowTable { engine, then } = &self.tables[table];
-            let winner = engine.classify_one(keys.key(0), scratch);
+            let winner = engine.classify_one(keys.key(0));
             let rule = winner
                 .rule()
                 .unwrap_or_else(|| panic!("flow {flow}: {way:?}"));

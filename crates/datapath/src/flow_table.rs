@@ -562,7 +562,7 @@ impl Part {
             self.projection.project(key, words);
         }
         let keys = KeySlice::new(words, width);
-        self.engine.classify_batch(keys, winners, scratch);
+        self.engine.improve_batch(keys, winners, scratch);
     }
 
     /// Improves a winner by this part's rules, and adds the bits of the key that this
@@ -575,12 +575,12 @@ impl Part {
         buffers: &mut TableBuffers,
     ) -> Winner {
         let width = self.projection.schema().key_words();
-        let TableBuffers { words, scratch, .. } = buffers;
+        let TableBuffers { words, .. } = buffers;
         words.clear();
         words.resize(2 * width, 0);
         let (own, wanted) = words.split_at_mut(width);
         self.projection.project(key, own);
-        let winner = self.engine.classify_masked(own, winner, wanted, scratch);
+        let winner = self.engine.improve_masked(own, winner, wanted);
         self.projection.add_mask(wanted, mask);
         winner
     }

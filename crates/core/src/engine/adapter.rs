@@ -105,7 +105,7 @@
 //! let built = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
 //! let estimate = spec.estimate(&Shape::of(&rules), &Limits::default())?;
 //! assert_eq!(estimate.bytes, built.stats().bytes());
-//! assert_eq!(built.classify_one(&[0; 5], &mut Scratch::new()), Winner::MISS);
+//! assert_eq!(built.classify_one(&[0; 5]), Winner::MISS);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -476,7 +476,7 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
         &self.schema
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         assert_eq!(keys.len(), winners.len(), "one winner for each key");
         let mut buffers: Box<A::Buffers> = scratch.take();
         self.algorithm
@@ -484,17 +484,11 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
         scratch.put(buffers);
     }
 
-    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
-        self.algorithm.improve(row(key), Winner::MISS)
+    fn improve_one(&self, key: &[u64], best: Winner) -> Winner {
+        self.algorithm.improve(row(key), best)
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        _: &mut Scratch,
-    ) -> Winner {
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
         let mask = mask.try_into().expect("a mask as wide as the key");
         self.algorithm.improve_masked(row(key), best, mask)
     }

@@ -30,7 +30,7 @@ use crate::packed::append_widened;
 use crate::reoptimise::Reoptimise;
 use crate::rule::{ActionId, Priority, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
-use crate::schema::Schema;
+use crate::schema::{MAX_KEY_WORDS, Schema};
 use crate::transaction::{Change, Transaction};
 
 /// Key widths, in words, for engines whose lookups are not the fastest: exact
@@ -128,6 +128,15 @@ impl Widening {
         }
     }
 
+    /// Returns a key or a mask, padded, and the number of its words.
+    ///
+    /// # Panics
+    /// When the key is of another schema.
+    fn widen_one(&self, row: &[u64]) -> ([u64; MAX_KEY_WORDS], usize) {
+        assert_eq!(row.len(), self.key_words(), "a key of another schema");
+        (padded(row), self.wide_key_words())
+    }
+
     /// Writes the first words of each row of `wide` to the row of `rows`.
     fn narrow(&self, wide: &[u64], rows: &mut [u64]) {
         let wide_rows = wide.chunks_exact(self.wide_key_words());
@@ -219,34 +228,30 @@ impl Classifier for Padded {
         &self.widening.schema
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         assert_eq!(keys.len(), winners.len(), "one winner for each key");
         self.in_batches(keys, scratch, |positions, wide_keys, _, scratch| {
             let winners = &mut winners[positions];
-            self.inner.classify_batch(wide_keys, winners, scratch);
+            self.inner.improve_batch(wide_keys, winners, scratch);
         });
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        scratch: &mut Scratch,
-    ) -> Winner {
+    fn improve_one(&self, key: &[u64], best: Winner) -> Winner {
+        let (words, width) = self.widening.widen_one(key);
+        self.inner.improve_one(&words[..width], best)
+    }
+
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
         assert_eq!(mask.len(), key.len(), "a mask as wide as the key");
-        let (mut best, key) = (best, KeySlice::new(key, self.widening.key_words()));
-        assert_eq!(key.len(), 1, "a key of another schema");
-        self.in_batches(key, scratch, |_, wide_key, wide_mask, scratch| {
-            self.widening.widen(mask, wide_mask);
-            let key = wide_key.words();
-            best = self.inner.classify_masked(key, best, wide_mask, scratch);
-            self.widening.narrow(wide_mask, mask);
-        });
+        let (words, width) = self.widening.widen_one(key);
+        let (mut mask_words, _) = self.widening.widen_one(mask);
+        let wide_mask = &mut mask_words[..width];
+        let best = self.inner.improve_masked(&words[..width], best, wide_mask);
+        self.widening.narrow(wide_mask, mask);
         best
     }
 
-    fn classify_batch_masked(
+    fn improve_batch_masked(
         &self,
         keys: KeySlice<'_>,
         winners: &mut [Winner],
@@ -263,21 +268,15 @@ impl Classifier for Padded {
                 let masks = &mut masks[positions.start * width..positions.end * width];
                 let winners = &mut winners[positions];
                 self.widening.widen(masks, wide_masks);
-                (self.inner).classify_batch_masked(wide_keys, winners, wide_masks, scratch);
+                (self.inner).improve_batch_masked(wide_keys, winners, wide_masks, scratch);
                 self.widening.narrow(wide_masks, masks);
             },
         );
     }
 
     fn trace(&self, key: &[u64]) -> LookupTrace {
-        assert_eq!(
-            key.len(),
-            self.widening.key_words(),
-            "a key of another schema"
-        );
-        let mut wide_key = Vec::new();
-        self.widening.widen(key, &mut wide_key);
-        self.inner.trace(&wide_key)
+        let (words, width) = self.widening.widen_one(key);
+        self.inner.trace(&words[..width])
     }
 
     fn stats(&self) -> Stats {

@@ -65,18 +65,12 @@ impl Classifier for Frozen {
         self.0.schema()
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         self.0.classify_batch(keys, winners, scratch);
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        scratch: &mut Scratch,
-    ) -> Winner {
-        self.0.classify_masked(key, best, mask, scratch)
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
+        self.0.improve_masked(key, best, mask)
     }
 
     fn trace(&self, key: &[u64]) -> LookupTrace {
