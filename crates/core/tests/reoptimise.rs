@@ -132,7 +132,6 @@ impl World {
         let keys = headers(40, &mut self.dice);
         let right = answers(self.oracle.as_ref(), &keys);
         assert_eq!(answers(self.subject.as_ref(), &keys), right);
-        let mut scratch = Scratch::new();
         for (key, &winner) in keys.as_slice().iter().zip(&right) {
             assert_eq!(self.subject.classify_one(key), winner);
             let mut mask = vec![0; key.len()];

@@ -68,7 +68,6 @@ fn a_change_of_an_action_is_seen_at_its_version() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut reader = table.reader();
-                    let mut scratch = Scratch::new();
                     while !over.load(Ordering::Relaxed) {
                         let guard = reader.pin();
                         let (action, cookie) = numbers(guard.version().transactions());
@@ -125,7 +124,6 @@ fn a_policys_parts_show_a_transactions_actions_together() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut reader = table.reader();
-                    let mut scratch = Scratch::new();
                     while !over.load(Ordering::Relaxed) {
                         let guard = reader.pin();
                         let version = guard.version().transactions();

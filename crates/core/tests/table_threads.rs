@@ -387,7 +387,6 @@ fn a_policys_parts(interval: Duration) {
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut reader = table.reader();
-                let mut scratch = Scratch::new();
                 while !over.load(Ordering::Relaxed) {
                     let guard = reader.pin();
                     let version = guard.version().transactions();
