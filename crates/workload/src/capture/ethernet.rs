@@ -98,10 +98,13 @@ fn family_type(family: u32) -> Result<u16, NoEthernetFrame> {
 fn cooked<'f>(header: Option<(Cooked, &'f [u8])>) -> Result<(u64, u16, &'f [u8]), NoEthernetFrame> {
     let (header, packet) = header.ok_or(NoEthernetFrame::Truncated)?;
     let kind = match header.protocol {
+        // An IEEE 802.3 frame without LLC begins so; LLC would be read in any other.
+        Some(1) if !packet.starts_with(&[0xff, 0xff]) => None,
         // IEEE 802.3 frames have their length in place of a type.
-        Some(1 | 4) => u16::try_from(packet.len())
-            .ok()
-            .filter(|&length| length < ethernet::LEAST),
+        Some(1 | 4) => {
+            let length = u16::try_from(packet.len()).ok();
+            length.filter(|&length| length < ethernet::LEAST)
+        }
         protocol => protocol.filter(|&kind| kind >= ethernet::LEAST),
     };
     let kind = kind.ok_or(NoEthernetFrame::NoType)?;

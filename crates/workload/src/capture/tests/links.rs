@@ -75,11 +75,13 @@ fn frames_without_a_type_are_refused() {
     };
     let outcome = |frame: &[u8], link| ethernet_frame(frame, link).map(Cow::into_owned);
     let no_type = Err(NoEthernetFrame::NoType);
-    // Netlink, a protocol that is no type, an IEEE 802.3 frame too long for a length.
+    // Netlink, a protocol that is no type, an IEEE 802.3 frame too long for a length,
+    // and one that would be read as SNAP.
     for frame in [
         cooked(824, 0x0800, &[0x45]),
         cooked(1, 0x000c, &[0x45]),
         cooked(1, 4, &[0x42; 1536]),
+        cooked(1, 1, &[0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]),
     ] {
         assert_eq!(outcome(&frame, LinkType::LinuxCooked), no_type);
     }
