@@ -115,7 +115,7 @@ fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
 
     // A bomb in one record is skipped, not held.
     let mut record = pcap_header(u32::MAX);
-    for field in [0, 0, 60 << 20, 60 << 20_u32] {
+    for field in [0_u32, 0, 60 << 20, 60 << 20] {
         record.extend(field.to_le_bytes());
     }
     parts[0] = &record;
