@@ -11,8 +11,8 @@ use classyard_workload::packet::{Family, LinkType, Parsed, ethernet, parse};
 /// The port by which all frames come in.
 const PORT: u32 = 7;
 
-/// Parses a frame, and changes it; what is known of it must be what two other parsers
-/// know, and what is read from its bytes anew.
+/// Parses a frame and changes it. Its fields must be the fields that two other parsers
+/// read, and after each change the fields that a fresh parse reads.
 pub(crate) fn frames(data: &[u8]) {
     let Some((actions, frame)) = data.split_first_chunk::<4>() else {
         return;
@@ -27,7 +27,7 @@ pub(crate) fn frames(data: &[u8]) {
     }
 }
 
-/// All fields are those of the reference interpreter's parser.
+/// All fields are equal to the fields that the reference interpreter reads.
 fn agrees_with_reference(packet: &Packet, frame: &[u8]) {
     let other = classyard_reference::Packet::new(frame, PORT, 0);
     for field in Field::all() {
@@ -36,7 +36,7 @@ fn agrees_with_reference(packet: &Packet, frame: &[u8]) {
     }
 }
 
-/// What the parser of captures reads as well is the same.
+/// Fields that the parser of captures reads too are equal.
 fn agrees_with_captures(packet: &Packet, frame: &[u8]) {
     let parsed = parse(frame, LinkType::Ethernet);
     // Captures have RARP read, and tags in SNAP.

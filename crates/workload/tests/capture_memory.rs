@@ -18,7 +18,7 @@ use flate2::write::GzEncoder;
 /// the buffer, the decompressor and the warnings.
 const STREAM_BYTES: usize = 512 << 10;
 
-/// What a stream was read to.
+/// Results of reading a stream.
 struct Streamed {
     packets: u64,
     interfaces: usize,
@@ -194,7 +194,7 @@ fn options_and_bad_blocks_take_memory_in_proportion() {
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 }
 
-/// Frames that make a parser work: as many tags, labels and headers as fit.
+/// Frames of 200 KB that consist of tags, labels or headers.
 fn long_frames() -> Vec<(Vec<u8>, Anomaly)> {
     let start = |kind: u16| [&[2; 12][..], &kind.to_be_bytes()].concat();
     let tags = [start(0x8100), [0, 1, 0x81, 0].repeat(50_000)].concat();

@@ -85,9 +85,9 @@ anomalies! {
     UnknownFamily "unknown-address-family",
     /// What follows the MPLS labels does not look like IPv4 or IPv6.
     UnknownMplsPayload "unknown-mpls-payload",
-    /// The version, type or code of a PPPoE header is not that of a session's data.
+    /// A PPPoE header of another version, type or code than a session's data has.
     BadPppoe "bad-pppoe",
-    /// A PPP protocol other than IPv4 and IPv6, such as that of link control.
+    /// A PPP protocol other than IPv4 and IPv6, such as the link control protocol.
     UnknownPppProtocol "unknown-ppp-protocol",
     /// ARP for something else than IPv4 over Ethernet.
     UnknownArp "unknown-arp",

@@ -69,8 +69,8 @@ impl<'a> Ipv6<'a> {
     /// link added behind it, and what is odd about its length. `rest` is what
     /// [`Ipv6::split`] returned.
     ///
-    /// The length of a jumbogram (RFC 2675) is that of its option. Any other length
-    /// of 0 in front of a header that cannot be empty stands for a segment too long
+    /// The option of a jumbogram (RFC 2675) gives its length. Any other length of 0
+    /// in front of a header that cannot be empty stands for a segment too long
     /// for the field: all of `rest` is its payload.
     #[inline]
     #[must_use]

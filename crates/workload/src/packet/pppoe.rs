@@ -25,8 +25,8 @@ pub struct Pppoe {
 }
 
 impl Pppoe {
-    /// The header at the start of these bytes, and what follows it: as many bytes as
-    /// its length says, or as were captured.
+    /// The header at the start of these bytes, and the payload that follows it, which
+    /// ends where the header says or where the captured bytes end.
     ///
     /// # Errors
     /// [`Anomaly::TruncatedPppoe`] or [`Anomaly::BadPppoe`].

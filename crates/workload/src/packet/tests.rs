@@ -522,7 +522,7 @@ fn ipv6_without_a_length_fills_the_frame_where_something_must_follow() {
             assert_eq!(odd, [Anomaly::ZeroLength], "{context}");
         }
     }
-    // Nothing follows, or need not: what is there is padding.
+    // The protocol says that nothing follows, or may be empty: the bytes are padding.
     for protocol in [59, 47] {
         let frame = without_length(vec![], Upper::Other(protocol, vec![0; 6]));
         assert_eq!(anomalies_of(&frame), (Kind::Ipv6, vec![]), "{protocol}");
@@ -543,7 +543,7 @@ fn a_jumbogram_has_the_length_of_its_option() {
         // In place of the padding options.
         frame[56..58].copy_from_slice(&[0xc2, 4]);
         frame[58..62].copy_from_slice(&option.to_be_bytes());
-        // A UDP length of 0 is that of IP.
+        // A UDP length of 0: as long as IP says.
         frame[66..68].fill(0);
         frame.resize(54 + length, 0);
         frame
