@@ -18,6 +18,7 @@ pub(crate) mod family;
 pub(crate) mod files;
 pub(crate) mod header_text;
 pub(crate) mod headers;
+pub(crate) mod left_out;
 pub(crate) mod limits;
 pub(crate) mod load;
 pub(crate) mod rules;

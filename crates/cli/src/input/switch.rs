@@ -1,5 +1,6 @@
 //! What `replay` and `trace` run: a pipeline, and the packets of a capture.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,17 +10,16 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::{FlowEntry, TableId};
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FlowMatch, GroupId, MeterId, PortNo, TableSettings, text};
-use classyard_workload::capture::{self, Capture};
+use classyard_workload::capture::{self, Capture, ethernet_frame};
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
-use classyard_workload::packet::LinkType;
 
 use super::files::only_one_from_stdin;
 use super::headers::whole_capture;
+use super::left_out::LeftOut;
 use super::limits::{ByteLimit, RecordLimit};
 use super::{read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
-use crate::output::style::counted;
 use crate::reporter::Reporter;
 
 /// Rules of a table for which an engine is built anew when a flow brings a new field.
@@ -184,7 +184,8 @@ fn bad_lines(name: &str, content: &str, found: Vec<text::Problem>) -> ReadError 
 
 /// A frame of a capture.
 pub(crate) struct Frame<'c> {
-    pub(crate) bytes: &'c [u8],
+    /// An Ethernet frame, also if the capture has another link type.
+    pub(crate) bytes: Cow<'c, [u8]>,
     pub(crate) in_port: u32,
     /// Since the first packet.
     pub(crate) time: Duration,
@@ -197,26 +198,34 @@ pub(crate) struct Frame<'c> {
 /// The frames of a capture that a switch can take.
 pub(crate) struct Frames<'c> {
     pub(crate) all: Vec<Frame<'c>>,
-    /// Packets that are not of Ethernet.
+    /// Packets that cannot be Ethernet frames.
     pub(crate) left_out: usize,
 }
 
 impl<'c> Frames<'c> {
     /// The frames; warns of packets that are left out.
-    pub(crate) fn of(capture: &'c Capture, in_port: Option<u32>, reporter: Reporter) -> Frames<'c> {
-        let mut frames = Frames {
-            all: Vec::new(),
-            left_out: 0,
-        };
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] if all packets are left out.
+    pub(crate) fn of(
+        capture: &'c Capture,
+        in_port: Option<u32>,
+        reporter: Reporter,
+    ) -> Result<Frames<'c>, Failure> {
+        let mut all = Vec::new();
+        let mut left_out = LeftOut::default();
         let mut first = None;
         for (number, (packet, bytes)) in capture.frames().enumerate() {
-            if packet.link != LinkType::Ethernet {
-                frames.left_out += 1;
-                continue;
-            }
+            let bytes = match ethernet_frame(bytes, packet.link) {
+                Ok(bytes) => bytes,
+                Err(reason) => {
+                    left_out.add(packet.link, reason);
+                    continue;
+                }
+            };
             let stamp = packet.timestamp_ns;
             let first = *first.get_or_insert(stamp);
-            frames.all.push(Frame {
+            all.push(Frame {
                 bytes,
                 in_port: in_port.unwrap_or(packet.interface + 1),
                 time: Duration::from_nanos(stamp.saturating_sub(first)),
@@ -224,13 +233,10 @@ impl<'c> Frames<'c> {
                 number: number + 1,
             });
         }
-        if frames.left_out > 0 {
-            reporter.warn(&format!(
-                "{} left out: not of Ethernet",
-                counted(frames.left_out, "packet")
-            ));
-        }
-        frames
+        left_out.check(capture.source(), all.len())?;
+        left_out.warn(reporter);
+        let left_out = left_out.total();
+        Ok(Frames { all, left_out })
     }
 }
 

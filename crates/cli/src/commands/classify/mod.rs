@@ -172,11 +172,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         tally,
         seconds,
         spent,
+        usable,
         ..
     } = counting;
     // Where only the winners are wanted there is no report.
     let Some(input) = input else {
-        return Ok(());
+        return usable;
     };
     let top = match (args.top, args.all, args.output.format) {
         (Some(top), _, _) => top,
@@ -198,9 +199,11 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         let mut out = stdout();
         serde_json::to_writer(&mut out, &report)?;
         out.write_all(b"\n")?;
-        return Ok(out.flush()?);
+        out.flush()?;
+    } else {
+        args.output.report(&report)?;
     }
-    args.output.report(&report)
+    usable
 }
 
 /// What is to be classified.
@@ -242,6 +245,8 @@ struct Counting<'a> {
     seconds: Vec<f64>,
     /// The time that lookups took, timed passes or not.
     spent: f64,
+    /// An error if no packet of the capture has a header for the rules.
+    usable: Result<(), Failure>,
 }
 
 impl<'a> Counting<'a> {
@@ -262,6 +267,7 @@ impl<'a> Counting<'a> {
             winners: winners.transpose()?,
             seconds: Vec::new(),
             spent: 0.0,
+            usable: Ok(()),
         })
     }
 
@@ -289,6 +295,7 @@ impl<'a> Counting<'a> {
                     None => self.stream(packets)?,
                 };
                 packets.warn(self.reporter);
+                self.usable = packets.check();
                 packets.report()
             }
         };

@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let (mut pipeline, lines) = args.switch.load(reporter)?;
     args.rate.check(&pipeline)?;
     let capture = args.switch.read_capture(reporter)?;
-    let frames = Frames::of(&capture, args.switch.in_port, reporter);
+    let frames = Frames::of(&capture, args.switch.in_port, reporter)?;
     add_ports(&mut pipeline, frames.all.iter().map(|frame| frame.in_port));
     let mut replayed = Replayed {
         ports: OutPorts::new(args.out.as_deref())?,
@@ -148,7 +148,7 @@ impl Replayed {
     }
 
     fn take(&mut self, worker: &mut Worker, frame: &Frame<'_>) -> Result<(), Failure> {
-        let mut packet = [Packet::new(frame.bytes, frame.in_port)];
+        let mut packet = [Packet::new(&frame.bytes, frame.in_port)];
         for (number, &flaw) in Flaw::ALL.iter().enumerate() {
             self.malformed[number] += u64::from(packet[0].parsed().flaws.contains(flaw));
         }

@@ -206,7 +206,7 @@ fn run(
             let vector = &mut vector[..frames.len()];
             timer.begin();
             for (packet, frame) in vector.iter_mut().zip(frames) {
-                packet.receive(frame.bytes, frame.in_port);
+                packet.receive(&frame.bytes, frame.in_port);
             }
             timer.node(Node::Parse, frames.len());
             worker.process_observed(vector, now, &mut Nowhere, timer);

@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             .report(&TraceReport::new(&lines, &traced, &story));
     }
     let capture = args.switch.read_capture(reporter)?;
-    let frames = Frames::of(&capture, args.switch.in_port, reporter);
+    let frames = Frames::of(&capture, args.switch.in_port, reporter)?;
     let Some(place) = frames
         .all
         .iter()
@@ -125,12 +125,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut worker = args.caches.patient_worker(&mut pipeline);
     for frame in &frames.all[..place] {
         pipeline.expire(frame.time);
-        let mut before = [Packet::new(frame.bytes, frame.in_port)];
+        let mut before = [Packet::new(&frame.bytes, frame.in_port)];
         worker.process(&mut before, frame.time, &mut Discard);
     }
     let frame = &frames.all[place];
     pipeline.expire(frame.time);
-    let packet = Packet::new(frame.bytes, frame.in_port);
+    let packet = Packet::new(&frame.bytes, frame.in_port);
     let story = pipeline.trace(&packet, frame.time, args.near);
     let traced = Traced {
         source: capture.source().to_owned(),
