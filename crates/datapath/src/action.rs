@@ -9,6 +9,7 @@ use std::fmt;
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
 use crate::flow_match::{FieldValue, FlowMatch};
+use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::{InvalidTtl, Packet};
 
 /// A port, or what stands for one in an output (`ofp_port_no`).
@@ -312,6 +313,18 @@ pub fn check(actions: &[Action], flow: &FlowMatch) -> Result<(), OpenFlowError> 
         check_action(action, &mut known)?;
     }
     Ok(())
+}
+
+/// Checks that a list of actions can be carried out whole.
+pub(crate) fn check_length(actions: &[Action]) -> Result<(), OpenFlowError> {
+    if actions.len() <= MAX_PACKET_ACTIONS as usize {
+        return Ok(());
+    }
+    let message = format!(
+        "a list of {} actions; at most {MAX_PACKET_ACTIONS} are possible",
+        actions.len()
+    );
+    Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
 }
 
 /// Checks what can be checked of an action alone, whatever packets it is for.

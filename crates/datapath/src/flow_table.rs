@@ -45,50 +45,78 @@ use crate::key::{KEY_WORDS, PacketKey};
 use crate::projection::{FieldSet, Projection, TooWide};
 
 /// How a flow table is kept.
+///
+/// ```
+/// use classyard::EngineSpec;
+/// use classyard_datapath::TableSettings;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = TableSettings::new(EngineSpec::parse("tuplemerge")?)?.rebuild_below(100);
+/// assert_eq!(settings.engine().to_string(), "tuplemerge");
+/// // An engine that is built once cannot follow a controller.
+/// assert!(TableSettings::new(EngineSpec::parse("rfc")?).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TableSettings {
-    /// The engine of each family; one that takes updates.
-    pub engine: EngineSpec,
-    /// With fewer rules, a projection is made wider at once.
-    pub rebuild_below: usize,
+    engine: EngineSpec,
+    rebuild_below: usize,
+}
+
+impl TableSettings {
+    /// Rules of a projection below which it is made wider at once, unless
+    /// [`rebuild_below`](Self::rebuild_below) says another number.
+    pub const USUAL_REBUILD_BELOW: usize = 256;
+
+    /// Settings with an engine for each family of packets.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the engine takes no updates, or has an option that this host
+    /// lacks.
+    pub fn new(engine: EngineSpec) -> Result<TableSettings, BuildError> {
+        if !engine.is_dynamic() {
+            return Err(classyard::engine::takes_no_updates(&engine.to_string()));
+        }
+        engine.available()?;
+        Ok(TableSettings {
+            engine,
+            rebuild_below: TableSettings::USUAL_REBUILD_BELOW,
+        })
+    }
+
+    /// Makes a projection of fewer rules wider at once.
+    #[must_use]
+    pub fn rebuild_below(self, rules: usize) -> TableSettings {
+        TableSettings {
+            rebuild_below: rules,
+            ..self
+        }
+    }
+
+    /// The engine of each family.
+    #[must_use]
+    pub fn engine(&self) -> &EngineSpec {
+        &self.engine
+    }
 }
 
 /// Why an entry cannot be added.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// The table has an entry of that id.
+    #[error("the table has an entry {0} already")]
     Known(RuleId),
     /// The fields of the table's entries are too many.
-    Wide(TooWide),
+    #[error(transparent)]
+    Wide(#[from] TooWide),
     /// An engine cannot be built over them.
-    Build(BuildError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// An engine does not take the entry.
+    #[error(transparent)]
     Update(UpdateError),
-}
-
-impl std::fmt::Display for TableError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            TableError::Known(id) => write!(f, "the table has an entry {id} already"),
-            TableError::Wide(error) => error.fmt(f),
-            TableError::Build(error) => error.fmt(f),
-            TableError::Update(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TableError {}
-
-impl From<BuildError> for TableError {
-    fn from(error: BuildError) -> TableError {
-        TableError::Build(error)
-    }
-}
-
-impl From<TooWide> for TableError {
-    fn from(error: TooWide) -> TableError {
-        TableError::Wide(error)
-    }
 }
 
 /// What is known of an entry.

@@ -12,6 +12,7 @@
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | [`meter`] | meters, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
+//! | [`limits`] | the limits of one packet's work |
 //! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
 //! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
@@ -35,6 +36,7 @@ mod flow_table;
 pub mod group;
 pub mod header_space;
 mod key;
+pub mod limits;
 pub mod megaflow;
 pub mod meter;
 pub mod packet;
@@ -43,7 +45,7 @@ pub mod projection;
 pub mod text;
 
 pub use action::{Action, ActionSet, GroupId, PortNo};
-pub use error::{ErrorCode, OpenFlowError};
+pub use error::{ApplyError, ErrorCode, OpenFlowError};
 pub use field::{Field, FieldInfo, Prerequisite};
 pub use flow_match::{Family, FieldValue, FlowMatch};
 pub use flow_table::{FlowTable, TableBuffers, TableError, TableSettings};

@@ -1,6 +1,7 @@
 //! Groups of actions, and the messages that change them (OpenFlow 1.3.5 §5.6, §6.5,
 //! §7.3.4.2).
 
+mod chains;
 mod store;
 
 pub use store::{GroupChange, GroupCommand, GroupMod, GroupStore};
@@ -97,6 +98,7 @@ impl Group {
                 let why = format!("bucket {number} watches no port and no group");
                 return refuse(ErrorCode::BadWatch, why);
             }
+            action::check_length(&bucket.actions)?;
             for action in &bucket.actions {
                 action::check_alone(action)?;
             }

@@ -29,6 +29,8 @@ pub(super) struct ReplayReport {
     meters: Vec<MeterRow>,
     ports: Vec<PortRow>,
     controller: Vec<ReasonRow>,
+    /// Packets that were dropped at a limit, by the limit.
+    limits: Vec<ReasonRow>,
 }
 
 /// What was replayed.
@@ -137,6 +139,16 @@ pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
         packets,
     })
     .collect()
+}
+
+/// Packets that were dropped at a limit, by the limit, if there are some.
+fn limits(pipeline: &Pipeline) -> Vec<ReasonRow> {
+    let counts = pipeline.limit_counts();
+    let rows = PacketLimit::ALL.iter().map(|limit| ReasonRow {
+        reason: limit.name(),
+        packets: counts.get(*limit),
+    });
+    rows.filter(|row| row.packets > 0).collect()
 }
 
 impl ReplayReport {
@@ -255,6 +267,7 @@ impl ReplayReport {
             controller: controller
                 .map(|(&reason, &packets)| ReasonRow { reason, packets })
                 .collect(),
+            limits: limits(pipeline),
         }
     }
 
@@ -438,6 +451,10 @@ impl Report for ReplayReport {
                 "Malformed",
                 format!("{} {}", grouped(row.packets), row.reason),
             )?;
+        }
+        for row in &self.limits {
+            let text = format!("{} {}", grouped(row.packets), row.reason);
+            fact(out, "Dropped at a limit", text)?;
         }
         if let Some(rate) = &self.rate {
             fact(out, "Rate", rate.text())?;
