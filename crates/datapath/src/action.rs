@@ -77,6 +77,17 @@ impl fmt::Display for PortNo {
 pub struct GroupId(pub u32);
 
 /// An action.
+///
+/// ```
+/// use classyard_datapath::{Action, Field, FieldValue, Packet, PortNo};
+///
+/// let action = Action::Output { port: PortNo(2), max_len: 0 };
+/// assert_eq!(action.to_string(), "output:2");
+/// let mut packet = Packet::new(&[0; 60], 1);
+/// let set = Action::SetField(FieldValue::exact(Field::EthDst, 7));
+/// set.change(&mut packet).expect("no time to live is decremented");
+/// assert_eq!(packet.key().get(Field::EthDst), 7);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Sends the packet out, as it is then.
@@ -416,6 +427,15 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
 
 /// The actions to carry out when a packet leaves the last table: one of each kind, in
 /// the order of kinds.
+///
+/// ```
+/// use classyard_datapath::{Action, ActionSet, PortNo};
+///
+/// let output = |port| Action::Output { port: PortNo(port), max_len: 0 };
+/// let mut set = ActionSet::default();
+/// set.write(&[output(1), Action::PopVlan, output(2)]);
+/// assert_eq!(set.ordered().copied().collect::<Vec<_>>(), [Action::PopVlan, output(2)]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActionSet {
     actions: Vec<Action>,

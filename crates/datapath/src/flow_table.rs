@@ -1,7 +1,7 @@
 //! The flow entries of a table, as far as lookups go: which one wins a packet.
 //!
 //! # Idea
-//! Entries are rules of engines over [projections](crate::projection), one for each
+//! Entries are rules of engines over [projections](crate::lab::projection), one for each
 //! family of packets. An entry that matches packets of several families is a rule in
 //! each. Should an entry come with a field that a family's projection lacks, the
 //! projection has to become wider, and every rule of the engine with it. Up to
@@ -149,6 +149,29 @@ struct FamilyRules {
 const PARTS: usize = 4;
 
 /// The flow entries of a table.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use classyard::{EngineSpec, Priority, RuleId, Winner};
+/// use classyard_datapath::{
+///     Field, FieldValue, FlowMatch, FlowTable, Packet, TableBuffers, TableSettings,
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = TableSettings::new(EngineSpec::parse("forest")?)?;
+/// let mut table = FlowTable::new(settings);
+/// let flow = FlowMatch::new([FieldValue::exact(Field::InPort, 1)])?;
+/// table.add(RuleId::new(7)?, Priority(5), Arc::new(flow))?;
+/// let packets = [1, 2].map(|port| Packet::new(&[0; 60], port));
+/// let mut winners = [Winner::MISS; 2];
+/// let mut buffers = TableBuffers::default();
+/// table.classify(|place| packets[place].key(), &mut winners, &mut buffers);
+/// assert_eq!(winners[0].rule(), Some(RuleId::new(7)?));
+/// assert!(winners[1].is_miss());
+/// # Ok(())
+/// # }
+/// ```
 pub struct FlowTable {
     settings: TableSettings,
     entries: Entries,

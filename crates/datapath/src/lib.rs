@@ -16,10 +16,7 @@
 //! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
 //! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
-//! | [`projection`] | the few bits of a key that a table's rules look at |
-//! | [`cache`] | flow caches |
-//! | [`header_space`] | sets of headers as unions of values under masks |
-//! | [`megaflow`] | flows for caches: which bits of a packet say what becomes of it |
+//! | [`lab`] | parts of flow caches alone, for measurements |
 //!
 //! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
 //! with its key; both change together.
@@ -27,21 +24,22 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
-pub mod cache;
+mod cache;
 mod error;
 pub mod field;
 pub mod flow;
 mod flow_match;
 mod flow_table;
 pub mod group;
-pub mod header_space;
+mod header_space;
 mod key;
+pub mod lab;
 pub mod limits;
-pub mod megaflow;
+mod megaflow;
 pub mod meter;
 pub mod packet;
 pub mod pipeline;
-pub mod projection;
+mod projection;
 pub mod text;
 
 pub use action::{Action, ActionSet, GroupId, PortNo};

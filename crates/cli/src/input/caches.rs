@@ -3,9 +3,9 @@
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::{KINDS, Kind};
+use classyard_datapath::pipeline::Finder;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline, Worker};
+use classyard_datapath::pipeline::{KINDS, Kind};
 
 use super::count;
 use crate::registry;

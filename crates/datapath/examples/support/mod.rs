@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::EngineSpec;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
 

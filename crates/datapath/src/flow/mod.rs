@@ -7,10 +7,12 @@
 //! | `modify` | the messages that add, modify and delete entries |
 //! | `table_config` | how a table is configured |
 //! | `widths` | the fields that a table's entries look at |
+//! | `entries` | entries by their numbers |
 //! | `overlaps` | entries that overlap others of the same priority |
 //! | `users` | entries by the groups and meters that they use |
 //! | `store` | all entries of all tables, changed by these messages |
 
+mod entries;
 mod entry;
 mod instructions;
 mod modify;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use classyard::RuleId;
 
+use super::entries::Entries;
 use super::entry::{FlowEntry, TableId};
 use super::instructions::Instructions;
 use super::modify::{Command, FlowMod};
@@ -59,9 +60,9 @@ pub enum FlowChange {
     /// It has other instructions, or all is new but match and priority.
     Changed {
         /// What it was.
-        old: FlowEntry,
+        old: Box<FlowEntry>,
         /// What it is.
-        new: FlowEntry,
+        new: Box<FlowEntry>,
         /// Its counters begin at 0.
         reset_counts: bool,
     },
@@ -90,7 +91,7 @@ fn same(entry: &FlowEntry) -> Same {
 /// All flow entries.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStore {
-    entries: HashMap<RuleId, FlowEntry>,
+    entries: Entries,
     by_match: HashMap<Same, RuleId>,
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
     configs: BTreeMap<TableId, TableConfig>,
@@ -219,7 +220,7 @@ impl FlowStore {
                     self.release(entry.id);
                 }
                 FlowChange::Changed { old, .. } => {
-                    self.put_over(old);
+                    self.put_over(*old);
                 }
                 FlowChange::Removed(entry, _) => self.put_in(entry),
             }
@@ -285,8 +286,8 @@ impl FlowStore {
         }
         let old = self.put_over(new.clone());
         changes.push(FlowChange::Changed {
-            old,
-            new,
+            old: Box::new(old),
+            new: Box::new(new),
             reset_counts: message.flags.reset_counts,
         });
         Ok(changes)
@@ -366,8 +367,8 @@ impl FlowStore {
             self.users.remove(&old);
             self.users.add(entry);
             FlowChange::Changed {
-                old,
-                new: entry.clone(),
+                old: Box::new(old),
+                new: Box::new(entry.clone()),
                 reset_counts: message.flags.reset_counts,
             }
         });

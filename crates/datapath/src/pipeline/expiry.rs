@@ -33,14 +33,17 @@ impl Expiry {
             let Change::Flow(change) = change else {
                 continue;
             };
-            match change {
-                FlowChange::Added(entry) | FlowChange::Changed { new: entry, .. } => {
+            let entry = match change {
+                FlowChange::Added(entry) => entry,
+                FlowChange::Changed { new, .. } => new,
+                FlowChange::Removed(entry, _) => {
                     self.take_out(entry.id);
-                    if let Some(time) = soonest(entry) {
-                        self.put_in(entry.id, time);
-                    }
+                    continue;
                 }
-                FlowChange::Removed(entry, _) => self.take_out(entry.id),
+            };
+            self.take_out(entry.id);
+            if let Some(time) = soonest(entry) {
+                self.put_in(entry.id, time);
             }
         }
     }

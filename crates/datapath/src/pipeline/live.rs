@@ -38,6 +38,29 @@ use crate::packet::Packet;
 ///
 /// A bundle of messages is made as a whole or not at all, and [`Worker`]s see it as a
 /// whole or not at all, vector by vector.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard::EngineSpec;
+/// use classyard_datapath::pipeline::{Message, Pipeline, PortState};
+/// use classyard_datapath::{ErrorCode, PortNo, TableSettings, text};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tables = TableSettings::new(EngineSpec::parse("forest")?)?;
+/// let mut pipeline = Pipeline::new(tables);
+/// let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
+/// pipeline.apply(&[port(1), port(2)], Duration::ZERO)?;
+/// let flows = "priority=10,ip,nw_dst=10.0.0.0/8 actions=output:2";
+/// text::load(flows, &mut pipeline, Duration::ZERO).expect("a flow");
+/// assert_eq!(pipeline.flows().len(), 1);
+/// // A bundle is refused as a whole.
+/// let refused = pipeline.apply(&[port(3), port(0)], Duration::ZERO).unwrap_err();
+/// assert_eq!((refused.index(), refused.error().code()), (1, ErrorCode::BadPort));
+/// assert_eq!(pipeline.ports().iter().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Pipeline {
     stores: Stores,
     writer: Writer<Side>,
@@ -76,6 +99,24 @@ pub struct RemovedFlow {
 }
 
 /// Processes vectors of packets, on one thread at a time.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard::EngineSpec;
+/// use classyard_datapath::flow::TableId;
+/// use classyard_datapath::pipeline::{CacheSettings, Discard, Pipeline};
+/// use classyard_datapath::{Packet, TableSettings};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut pipeline = Pipeline::new(TableSettings::new(EngineSpec::parse("forest")?)?);
+/// let mut worker = pipeline.cached_worker(CacheSettings::new());
+/// let mut packets = [1, 2, 3].map(|port| Packet::new(&[0; 60], port));
+/// worker.process(&mut packets, Duration::ZERO, &mut Discard);
+/// assert_eq!(pipeline.table_count(TableId(0)).lookups, 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Worker {
     reader: Reader<Side>,
     tally: Arc<Tally>,

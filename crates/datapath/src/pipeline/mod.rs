@@ -70,6 +70,8 @@ mod stores;
 mod tally;
 mod trace;
 
+pub use crate::cache::finder::Finder;
+pub use crate::cache::microflow::{KINDS, Kind};
 pub use cache_settings::{CacheSettings, CacheSettingsError, Clock};
 pub use cache_status::{CacheAnswer, CacheStatus, Megaflow};
 pub use choice::FlowHash;

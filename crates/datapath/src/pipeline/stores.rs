@@ -42,7 +42,7 @@ impl Stores {
         messages: &[Message],
         now: Duration,
     ) -> Result<Vec<Change>, ApplyError> {
-        let mut changes = Vec::new();
+        let mut changes = Vec::with_capacity(messages.len());
         for (number, message) in messages.iter().enumerate() {
             if let Err(error) = self.change(message, now, &mut changes) {
                 self.undo(changes);
@@ -74,7 +74,7 @@ impl Stores {
                         _ => None,
                     };
                     let places = self.place_group(&change);
-                    changes.push(Change::Group(change, GroupSlots(places)));
+                    changes.push(Change::Group(change, GroupSlots(Box::new(places))));
                     if let Some(group) = gone {
                         self.remove_users(Used::Group(group), RemovalReason::GroupDelete, changes);
                     }

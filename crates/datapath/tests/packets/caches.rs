@@ -7,9 +7,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use classyard::{EngineSpec, RuleId};
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, TableId};
+use classyard_datapath::pipeline::Finder;
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
     CacheSettings, Discard, Message, PacketInReason, Pipeline, PortState, Sink, Step, Worker,
 };

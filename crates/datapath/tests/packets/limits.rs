@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::EngineSpec;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
 use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 use classyard_datapath::limits::{
     LimitCounts, MAX_GROUP_DEPTH, MAX_PACKET_ACTIONS, MAX_PACKET_COPIES, PacketLimit,
 };
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
     CacheSettings, Message, PacketInReason, Pipeline, PortState, Sink, Step, Worker,
 };

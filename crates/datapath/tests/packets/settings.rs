@@ -4,9 +4,9 @@ use std::error::Error;
 use std::time::Duration;
 
 use classyard::EngineSpec;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, FlowMod, TableId};
 use classyard_datapath::group::GroupType;
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
     CacheSettings, Message, Pipeline, PipelineSettings, PortState, TableCount,
 };

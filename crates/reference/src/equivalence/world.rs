@@ -5,9 +5,9 @@ use std::fmt;
 use std::time::Duration;
 
 use classyard::{EngineSpec, NoProgress};
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
+use classyard_datapath::pipeline::Finder;
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
     CacheSettings, Change, Clock, Message, PacketInReason, Pipeline, PipelineSettings, PortState,
     RemovedFlow, Sink, Worker,

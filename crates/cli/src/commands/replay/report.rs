@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use classyard_datapath::flow::TableId;
 use classyard_datapath::group::GroupType;
+use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::{BandKind, MeterUnit};
 use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::{Flaw, PortNo};

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use classyard::{Policy, RuleId};
-use classyard_datapath::cache::microflow::KINDS;
+use classyard_datapath::lab::microflow::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline};
 use serde::{Deserialize, Serialize};
 
