@@ -78,10 +78,8 @@ impl SwitchArgs {
                 embedded::PIPELINE.to_owned(),
             ),
         };
-        let mut pipeline = Pipeline::new(TableSettings {
-            engine: self.engine.clone(),
-            rebuild_below: REBUILD_BELOW,
-        });
+        let settings = TableSettings::new(self.engine.clone())?;
+        let mut pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
         match text::load(&content, &mut pipeline, Duration::ZERO) {
             Ok(located) => {
                 // Engines that were filled rule by rule answer as well, only not as fast.

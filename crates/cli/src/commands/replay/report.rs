@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use classyard_datapath::flow::TableId;
 use classyard_datapath::group::GroupType;
+use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::{BandKind, MeterUnit};
 use classyard_datapath::pipeline::Pipeline;
 use classyard_datapath::{Flaw, PortNo};
@@ -29,6 +30,8 @@ pub(super) struct ReplayReport {
     meters: Vec<MeterRow>,
     ports: Vec<PortRow>,
     controller: Vec<ReasonRow>,
+    /// Packets that were dropped at a limit, by the limit.
+    limits: Vec<ReasonRow>,
 }
 
 /// What was replayed.
@@ -137,6 +140,16 @@ pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
         packets,
     })
     .collect()
+}
+
+/// Packets that were dropped at a limit, by the limit, if there are some.
+fn limits(pipeline: &Pipeline) -> Vec<ReasonRow> {
+    let counts = pipeline.limit_counts();
+    let rows = PacketLimit::ALL.iter().map(|limit| ReasonRow {
+        reason: limit.name(),
+        packets: counts.get(*limit),
+    });
+    rows.filter(|row| row.packets > 0).collect()
 }
 
 impl ReplayReport {
@@ -255,6 +268,7 @@ impl ReplayReport {
             controller: controller
                 .map(|(&reason, &packets)| ReasonRow { reason, packets })
                 .collect(),
+            limits: limits(pipeline),
         }
     }
 
@@ -438,6 +452,10 @@ impl Report for ReplayReport {
                 "Malformed",
                 format!("{} {}", grouped(row.packets), row.reason),
             )?;
+        }
+        for row in &self.limits {
+            let text = format!("{} {}", grouped(row.packets), row.reason);
+            fact(out, "Dropped at a limit", text)?;
         }
         if let Some(rate) = &self.rate {
             fact(out, "Rate", rate.text())?;
