@@ -9,17 +9,15 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::{FlowEntry, TableId};
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FlowMatch, GroupId, MeterId, PortNo, TableSettings, text};
-use classyard_workload::capture::{self, Capture};
+use classyard_workload::capture;
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
-use classyard_workload::packet::LinkType;
 
 use super::files::only_one_from_stdin;
-use super::headers::whole_capture;
+use super::headers::{OpenCapture, open_capture};
 use super::limits::{ByteLimit, RecordLimit};
 use super::{read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
-use crate::output::style::counted;
 use crate::reporter::Reporter;
 
 /// Rules of a table for which an engine is built anew when a flow brings a new field.
@@ -94,15 +92,15 @@ impl SwitchArgs {
         }
     }
 
-    /// Reads the capture, or the embedded one.
-    pub(crate) fn read_capture(&self, reporter: Reporter) -> Result<Capture, Failure> {
-        let default = capture::ReadOptions::default();
+    /// Opens the capture, or the embedded one, to read it packet by packet.
+    pub(crate) fn open_capture(&self) -> Result<OpenCapture, Failure> {
+        let default = capture::ReadOptions::STREAMED;
         let options = capture::ReadOptions {
             max_bytes: self.bytes.limit_bytes.unwrap_or(default.max_bytes),
             max_record: self.record.limit_record.unwrap_or(default.max_record),
             ..default
         };
-        whole_capture(self.capture.as_deref(), &options, reporter)
+        open_capture(self.capture.as_deref(), &options)
     }
 }
 
@@ -180,58 +178,6 @@ fn bad_lines(name: &str, content: &str, found: Vec<text::Problem>) -> ReadError 
         ));
     }
     ReadError::Bad(problems)
-}
-
-/// A frame of a capture.
-pub(crate) struct Frame<'c> {
-    pub(crate) bytes: &'c [u8],
-    pub(crate) in_port: u32,
-    /// Since the first packet.
-    pub(crate) time: Duration,
-    /// In nanoseconds since 1970.
-    pub(crate) stamp: u64,
-    /// Its place in the capture, from 1.
-    pub(crate) number: usize,
-}
-
-/// The frames of a capture that a switch can take.
-pub(crate) struct Frames<'c> {
-    pub(crate) all: Vec<Frame<'c>>,
-    /// Packets that are not of Ethernet.
-    pub(crate) left_out: usize,
-}
-
-impl<'c> Frames<'c> {
-    /// The frames; warns of packets that are left out.
-    pub(crate) fn of(capture: &'c Capture, in_port: Option<u32>, reporter: Reporter) -> Frames<'c> {
-        let mut frames = Frames {
-            all: Vec::new(),
-            left_out: 0,
-        };
-        let mut first = None;
-        for (number, (packet, bytes)) in capture.frames().enumerate() {
-            if packet.link != LinkType::Ethernet {
-                frames.left_out += 1;
-                continue;
-            }
-            let stamp = packet.timestamp_ns;
-            let first = *first.get_or_insert(stamp);
-            frames.all.push(Frame {
-                bytes,
-                in_port: in_port.unwrap_or(packet.interface + 1),
-                time: Duration::from_nanos(stamp.saturating_sub(first)),
-                stamp,
-                number: number + 1,
-            });
-        }
-        if frames.left_out > 0 {
-            reporter.warn(&format!(
-                "{} left out: not of Ethernet",
-                counted(frames.left_out, "packet")
-            ));
-        }
-        frames
-    }
 }
 
 /// Adds the ports that packets come in by, and all that the pipeline names; all are up.

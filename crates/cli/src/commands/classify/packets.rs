@@ -11,6 +11,7 @@ use classyard_workload::diagnostic::ReadError;
 use super::report::InputReport;
 use crate::failure::Failure;
 use crate::input::headers::{Extent, HeadersArgs, OpenCapture};
+use crate::interrupt;
 use crate::reporter::Reporter;
 
 /// Packets that are held in memory together: at most 14 MiB with headers of
@@ -92,6 +93,9 @@ impl Packets {
         let reader = &mut self.capture.reader;
         let last = loop {
             let held = column.with_header.len();
+            if interrupt::is_requested() {
+                break true;
+            }
             if held >= self.most || (self.eager && held > 0 && !reader.is_buffered()) {
                 break false;
             }
