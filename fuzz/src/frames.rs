@@ -4,21 +4,22 @@
 //! action 8 │ action 8 │ action 8 │ action 8 │ frame …
 //! ```
 
-use classyard_datapath::field::eth_type;
+use classyard_datapath::field::{VLAN_PRESENT, eth_type};
 use classyard_datapath::{Field, Packet};
-use classyard_workload::packet::{LinkType, parse};
+use classyard_workload::packet::{Family, LinkType, Parsed, ethernet, parse};
 
 /// The port by which all frames come in.
 const PORT: u32 = 7;
 
-/// Parses a frame, and changes it; what is known of it must be what another parser
-/// knows, and what is read from its bytes anew.
+/// Parses a frame, and changes it; what is known of it must be what two other parsers
+/// know, and what is read from its bytes anew.
 pub(crate) fn frames(data: &[u8]) {
     let Some((actions, frame)) = data.split_first_chunk::<4>() else {
         return;
     };
     let mut packet = Packet::new(frame, PORT);
-    agrees(&packet, frame);
+    agrees_with_reference(&packet, frame);
+    agrees_with_captures(&packet, frame);
     for &action in actions {
         change(&mut packet, action);
         let again = Packet::new(packet.bytes(), PORT);
@@ -26,26 +27,66 @@ pub(crate) fn frames(data: &[u8]) {
     }
 }
 
-/// The five-tuple is that of the parser of captures.
-fn agrees(packet: &Packet, frame: &[u8]) {
+/// All fields are those of the reference interpreter's parser.
+fn agrees_with_reference(packet: &Packet, frame: &[u8]) {
+    let other = classyard_reference::Packet::new(frame, PORT, 0);
+    for field in Field::all() {
+        let ours = packet.key().has(field).then(|| packet.key().get(field));
+        assert_eq!(ours, other.get(field), "{field}");
+    }
+}
+
+/// What the parser of captures reads as well is the same.
+fn agrees_with_captures(packet: &Packet, frame: &[u8]) {
     let parsed = parse(frame, LinkType::Ethernet);
-    let (src, dst, tuple) = match (parsed.ipv4_5tuple(), parsed.ipv6_5tuple()) {
-        (Some(tuple), _) => (Field::Ipv4Src, Field::Ipv4Dst, tuple),
-        (_, Some(tuple)) => (Field::Ipv6Src, Field::Ipv6Dst, tuple),
-        (None, None) => return,
-    };
-    // Behind labels, or tags within SNAP, the datapath does not look.
-    let kind = packet.key().get(Field::EthType);
-    if kind != u128::from(eth_type::IPV4) && kind != u128::from(eth_type::IPV6) {
+    // Captures have RARP read, and tags in SNAP.
+    if packet.parsed().layers.llc || parsed.eth_type == Some(ethernet::RARP) {
         return;
     }
-    let ours = [src, dst, Field::TcpSrc, Field::TcpDst, Field::IpProto];
-    let mut ours = ours.map(|field| packet.key().get(field));
-    if parsed.icmp.is_some() {
-        // Its type and code are where ports would be.
-        (ours[2], ours[3]) = (0, 0);
+    let tag = match parsed.vlan_tags {
+        0 => 0,
+        _ => VLAN_PRESENT | parsed.vlan_vid,
+    };
+    let kind = parsed.eth_type.unwrap_or(0);
+    let expected = [
+        (Field::EthDst, parsed.eth_dst.into()),
+        (Field::EthSrc, parsed.eth_src.into()),
+        (Field::EthType, kind.into()),
+        (Field::VlanVid, tag.into()),
+        (Field::VlanPcp, parsed.vlan_pcp.into()),
+        (Field::MplsLabel, parsed.mpls_label.into()),
+        (Field::MplsTc, parsed.mpls_tc.into()),
+    ];
+    for (field, value) in expected {
+        assert_eq!(packet.key().get(field), value, "{field}: {parsed:?}");
     }
-    assert_eq!(ours, tuple);
+    if kind == eth_type::IPV4 || kind == eth_type::IPV6 {
+        agrees_on_ip(packet, &parsed);
+    }
+}
+
+fn agrees_on_ip(packet: &Packet, parsed: &Parsed) {
+    let (src, dst) = match parsed.family {
+        Some(Family::V6) => (Field::Ipv6Src, Field::Ipv6Dst),
+        _ => (Field::Ipv4Src, Field::Ipv4Dst),
+    };
+    // Type and code of ICMP are where ports would be.
+    let ports = match (parsed.ports, parsed.icmp) {
+        (Some(ports), _) => ports,
+        (None, Some((kind, code))) => (kind.into(), code.into()),
+        (None, None) => (0, 0),
+    };
+    let expected = [
+        (src, parsed.src),
+        (dst, parsed.dst),
+        (Field::IpDscp, parsed.dscp.into()),
+        (Field::IpProto, parsed.proto.unwrap_or(0).into()),
+        (Field::TcpSrc, ports.0.into()),
+        (Field::TcpDst, ports.1.into()),
+    ];
+    for (field, value) in expected {
+        assert_eq!(packet.key().get(field), value, "{field}: {parsed:?}");
+    }
 }
 
 /// Makes the change that a byte stands for.

@@ -4,12 +4,14 @@
 use std::io::{self, Read};
 
 use classyard::Policy;
-use classyard_workload::capture::{self, Capture, CaptureReader, Trouble, Warning, read_capture};
+use classyard_workload::capture::{
+    self, Capture, CaptureReader, Trouble, Warning, ethernet_frame, read_capture,
+};
 use classyard_workload::diagnostic::{ReadOptions, SHOWN};
 use classyard_workload::formats::{RuleFormat, read_policy, read_schema, read_trace, write_policy};
 use classyard_workload::formats::{write_schema, write_trace};
 use classyard_workload::generate::{Profile, SeedFile};
-use classyard_workload::packet::{LinkType, parse};
+use classyard_workload::packet::{LinkType, Parsed, parse};
 
 const SOURCE: &str = "fuzz";
 
@@ -177,6 +179,13 @@ fn streamed(data: &[u8], capture: &Capture, options: &capture::ReadOptions) {
     assert_eq!(reader.warnings(), capture.warnings());
 }
 
+/// A frame that was given an Ethernet header has the fields that it had before.
+fn same_packet(made: &Parsed, parsed: &Parsed) {
+    assert_eq!(made.openflow15(1), parsed.openflow15(1));
+    assert_eq!(made.ipv4_5tuple(), parsed.ipv4_5tuple());
+    assert_eq!(made.ipv6_5tuple(), parsed.ipv6_5tuple());
+}
+
 /// Parses one frame, the first byte choosing the link type.
 pub(crate) fn packets(data: &[u8]) {
     let Some((&first, frame)) = data.split_first() else {
@@ -184,8 +193,13 @@ pub(crate) fn packets(data: &[u8]) {
     };
     // One more than there are, for the link types that are not parsed.
     let which = usize::from(first) % (LinkType::PARSED.len() + 1);
-    let link = LinkType::PARSED.get(which);
-    let parsed = parse(frame, *link.unwrap_or(&LinkType::Other(u16::from(first))));
+    let link = LinkType::PARSED.get(which).copied();
+    let link = link.unwrap_or(LinkType::Other(u16::from(first)));
+    let parsed = parse(frame, link);
+    match ethernet_frame(frame, link) {
+        Ok(made) => same_packet(&parse(&made, LinkType::Ethernet), &parsed),
+        Err(_) => assert!(parsed.ipv4_5tuple().is_none() && parsed.ipv6_5tuple().is_none()),
+    }
     if let Some(header) = parsed.ipv4_5tuple() {
         assert!(header[0] <= u128::from(u32::MAX) && header[2] <= 0xffff && header[4] <= 0xff);
     }

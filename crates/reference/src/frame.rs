@@ -9,8 +9,8 @@ use crate::fields::{
 
 /// VLAN tags that are read.
 const MOST_TAGS: usize = 8;
-/// IPv6 extension headers that are read.
-const MOST_EXTENSIONS: usize = 8;
+/// Bytes of IPv6 extension headers that are read.
+const MAX_EXTENSION_BYTES: usize = 8192;
 /// Options of neighbour discovery that are read.
 const MOST_OPTIONS: usize = 16;
 
@@ -24,6 +24,8 @@ const ESP: u128 = 50;
 const AUTHENTICATION: u128 = 51;
 const NO_NEXT: u128 = 59;
 const DESTINATION: u128 = 60;
+/// Headers of IPv6 that are walked through.
+const EXTENSIONS: [u128; 5] = [HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION];
 
 /// The header fields that a frame has.
 #[derive(Clone, Debug)]
@@ -287,25 +289,44 @@ impl<'a> Parser<'a> {
         self.set(Field::Ipv6Dst, number(&header[24..40]));
         self.parsed.network = Network::Ipv6;
         let (payload, next) = (length(&header[4..6]), u128::from(header[6]));
-        // TCP cannot be empty, and a jumbogram has its length in the hop-by-hop header:
-        // there a length of 0 says nothing.
-        let says_nothing =
-            payload == 0 && [TCP, HOP_BY_HOP].contains(&next) && at + 40 < self.parsed.end;
-        if !says_nothing {
+        // Where a header must follow, a length of 0 says nothing; a jumbogram has its
+        // length in the hop-by-hop header.
+        let must_follow = EXTENSIONS.contains(&next) || [TCP, UDP, SCTP, ICMPV6].contains(&next);
+        if payload > 0 || !must_follow || at + 40 == self.parsed.end {
             self.ends(at + 40 + payload);
+        } else if next == HOP_BY_HOP
+            && let Some(jumbo) = self.jumbo_length(at + 40)
+        {
+            self.ends(at + 40 + jumbo);
         }
         self.extensions(at + 40, next);
+    }
+
+    /// The length in the first jumbo payload option (RFC 2675) of a hop-by-hop header
+    /// that is whole, if it is more than the IPv6 header can say.
+    fn jumbo_length(&self, at: usize) -> Option<usize> {
+        let units = self.take(at, 2)?[1];
+        let mut options = &self.take(at, (usize::from(units) + 1) * 8)?[2..];
+        while let Some(&kind) = options.first() {
+            let size = match kind {
+                0 => 1,
+                _ => 2 + usize::from(*options.get(1)?),
+            };
+            let option = options.get(..size)?;
+            if option[..2.min(size)] == [0xc2, 4] {
+                let jumbo = length(&option[2..]);
+                return (jumbo >= 1 << 16).then_some(jumbo);
+            }
+            options = &options[size..];
+        }
+        None
     }
 
     fn extensions(&mut self, from: usize, first: u128) {
         let (mut at, mut next) = (from, first);
         let mut met = Vec::new();
         let mut is_later = false;
-        let walked = [HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION];
-        while walked.contains(&next) && !is_later {
-            if met.len() == MOST_EXTENSIONS {
-                return;
-            }
+        while EXTENSIONS.contains(&next) && !is_later {
             let Some(start) = self.take(at, 8) else {
                 return;
             };
@@ -315,7 +336,7 @@ impl<'a> Parser<'a> {
                 AUTHENTICATION => (usize::from(start[1]) + 2) * 4,
                 _ => (usize::from(start[1]) + 1) * 8,
             };
-            if self.take(at, count).is_none() {
+            if self.take(at, count).is_none() || at + count > from + MAX_EXTENSION_BYTES {
                 return;
             }
             if next == ROUTING && start[3] > 0 {

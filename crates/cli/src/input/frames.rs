@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::{Packet, PortNo};
+use classyard_workload::capture::ethernet_frame;
 use classyard_workload::diagnostic::ReadError;
-use classyard_workload::packet::LinkType;
 
 use super::headers::{Extent, HeadersArgs, OpenCapture};
+use super::left_out::LeftOut;
 use super::switch::{SwitchArgs, add_ports};
 use crate::failure::Failure;
 use crate::interrupt;
-use crate::output::style::counted;
 use crate::reporter::Reporter;
 
-/// A packet of a capture.
+/// A packet of a capture, as an Ethernet frame also if the capture has another link type.
 #[derive(Clone, Copy)]
 pub(crate) struct Frame<'c> {
     pub(crate) bytes: &'c [u8],
@@ -37,7 +37,7 @@ pub(crate) struct FrameStream {
     stamp: u64,
     first_stamp: Option<u64>,
     packets_read: usize,
-    packets_left_out: usize,
+    left_out: LeftOut,
     /// Ports that the pipeline has of the capture's interfaces.
     ports_added: u32,
 }
@@ -59,7 +59,7 @@ impl FrameStream {
             stamp: 0,
             first_stamp: None,
             packets_read: 0,
-            packets_left_out: 0,
+            left_out: LeftOut::default(),
             ports_added: 0,
         };
         frames.add_interfaces(pipeline);
@@ -79,11 +79,13 @@ impl FrameStream {
             };
             self.packets_read += 1;
             self.bytes.clear();
-            if record.packet.link != LinkType::Ethernet {
-                self.packets_left_out += 1;
-                continue;
+            match ethernet_frame(record.frame, record.packet.link) {
+                Ok(frame) => self.bytes.extend_from_slice(&frame),
+                Err(reason) => {
+                    self.left_out.add(record.packet.link, reason);
+                    continue;
+                }
             }
-            self.bytes.extend_from_slice(record.frame);
             self.stamp = record.packet.timestamp_ns;
             self.first_stamp.get_or_insert(self.stamp);
             self.frame_port = self.in_port.unwrap_or(record.packet.interface + 1);
@@ -138,7 +140,16 @@ impl FrameStream {
 
     /// Packets among them that a switch cannot take.
     pub(crate) fn packets_left_out(&self) -> usize {
-        self.packets_left_out
+        self.left_out.total()
+    }
+
+    /// Refuses a capture of which all packets were left out.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with the link types and the counts.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let packets_taken = self.packets_read - self.left_out.total();
+        self.left_out.check(self.source(), packets_taken)
     }
 
     /// Warns of damage and of packets that were left out.
@@ -146,12 +157,7 @@ impl FrameStream {
         let reader = &self.capture.reader;
         let (warnings, more) = (reader.warnings(), reader.more_warnings());
         HeadersArgs::warn(reader.source(), warnings, more, reporter);
-        if self.packets_left_out > 0 {
-            reporter.warn(&format!(
-                "{} left out: not of Ethernet",
-                counted(self.packets_left_out, "packet")
-            ));
-        }
+        self.left_out.warn(reporter);
     }
 }
 

@@ -19,6 +19,7 @@ pub(crate) mod files;
 pub(crate) mod frames;
 pub(crate) mod header_text;
 pub(crate) mod headers;
+pub(crate) mod left_out;
 pub(crate) mod limits;
 pub(crate) mod load;
 pub(crate) mod rules;

@@ -18,6 +18,7 @@ mod hostile;
 mod inspect;
 #[cfg(target_os = "linux")] // for `ulimit -v`
 mod limits;
+mod links;
 mod manners;
 mod mixed;
 mod plot;

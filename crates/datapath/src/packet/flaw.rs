@@ -56,10 +56,10 @@ flaws! {
     BadIpv6Version "bad-ipv6-version",
     /// The packet ends inside an IPv6 extension header.
     TruncatedExtension "truncated-ipv6-extension",
-    /// More IPv6 extension headers than the parser follows.
+    /// More bytes of IPv6 extension headers than the parser follows.
     TooManyExtensions "too-many-ipv6-extensions",
-    /// The length of IPv4 or IPv6 is 0 although more follows. The packet is taken to
-    /// fill the frame.
+    /// The length of IPv4 or IPv6 is 0 although more must follow. The packet is taken
+    /// to fill the frame.
     ZeroLength "zero-length",
     /// An IP packet is longer than its frame.
     PayloadCut "payload-cut",

@@ -15,7 +15,7 @@ mod rewrite;
 
 pub use flaw::{Flaw, Flaws};
 pub use frame::{Frame, HEADROOM};
-pub use parse::{Layers, MAX_EXTENSIONS, MAX_ND_OPTIONS, MAX_VLAN_TAGS, Parsed, parse};
+pub use parse::{Layers, MAX_EXTENSION_BYTES, MAX_ND_OPTIONS, MAX_VLAN_TAGS, Parsed, parse};
 pub use rewrite::InvalidTtl;
 
 use crate::Field;

@@ -6,7 +6,8 @@
 //!
 //! Lengths in IP headers bound what follows, so padding is never taken for ports.
 //! A length of 0 means the rest of the frame: packets from segmentation offload
-//! have that.
+//! have that. In IPv6, where a packet may be empty, it means so only in front of a
+//! header that cannot be, and a jumbogram has the length of its option (RFC 2675).
 
 use super::flaw::{Flaw, Flaws};
 use crate::field::{eth_type, exthdr, icmpv6, ip_proto};
@@ -15,9 +16,9 @@ use crate::key::{PacketKey, Presence};
 /// VLAN tags that are walked through.
 pub const MAX_VLAN_TAGS: usize = 8;
 
-/// IPv6 extension headers that are walked through: RFC 8200 §4.1 has a use for
-/// seven at most.
-pub const MAX_EXTENSIONS: usize = 8;
+/// Bytes of IPv6 extension headers that are walked through: 1,024 of the smallest
+/// ones. RFC 8200 §4.1 has a use for seven headers at most.
+pub const MAX_EXTENSION_BYTES: usize = 8_192;
 
 /// Options of neighbour discovery that are looked at.
 pub const MAX_ND_OPTIONS: usize = 16;
@@ -335,9 +336,8 @@ impl Parser<'_> {
         self.words[NETWORK] = u64::from(label) << 40 | traffic_class(class);
         self.presence = Presence::NETWORK;
         let (from, end) = (at + 40, self.parsed.layers.end as usize);
-        let must_follow = matches!(next, ip_proto::TCP | HOP_BY_HOP);
-        if length == 0 && from < end && must_follow {
-            self.flaw(Flaw::ZeroLength);
+        if length == 0 {
+            self.without_length(from, next);
         } else if from + length > end {
             self.flaw(Flaw::PayloadCut);
         } else {
@@ -350,19 +350,34 @@ impl Parser<'_> {
         }
     }
 
+    /// Finds the end of an IPv6 packet whose payload length is 0.
+    #[inline(never)]
+    fn without_length(&mut self, from: usize, next: u8) {
+        let end = self.parsed.layers.end as usize;
+        if from == end || !cannot_be_empty(next) {
+            // It is empty, and padding follows.
+            self.parsed.layers.end = offset(from);
+            return;
+        }
+        let jumbo = match next {
+            HOP_BY_HOP => jumbo_length(&self.frame[from..end]),
+            _ => None,
+        };
+        match jumbo {
+            None => self.flaw(Flaw::ZeroLength),
+            Some(length) if length > end - from => self.flaw(Flaw::PayloadCut),
+            Some(length) => self.parsed.layers.end = offset(from + length),
+        }
+    }
+
     /// Walks through extension headers.
     #[inline(never)]
     fn extensions(&mut self, from: usize, first: u8) {
         let (mut at, mut next) = (from, first);
         let mut seen = Extensions::default();
         let mut later = false;
-        let mut walked = 0;
         while is_extension(next) && !later {
             seen.note(next);
-            if walked == MAX_EXTENSIONS {
-                self.note_extensions(seen);
-                return self.flaw(Flaw::TooManyExtensions);
-            }
             let Some(&[after, size, high, low, ..]) = self.content::<8>(at) else {
                 self.note_extensions(seen);
                 return self.flaw(Flaw::TruncatedExtension);
@@ -376,13 +391,16 @@ impl Parser<'_> {
                 self.note_extensions(seen);
                 return self.flaw(Flaw::TruncatedExtension);
             }
+            if at + length - from > MAX_EXTENSION_BYTES {
+                self.note_extensions(seen);
+                return self.flaw(Flaw::TooManyExtensions);
+            }
             self.parsed.layers.routed |= next == ROUTING && low > 0;
             if next == FRAGMENT {
                 let field = u16::from_be_bytes([high, low]);
                 self.parsed.layers.fragment |= field & 0xfff9 != 0;
                 later = field >> 3 != 0;
             }
-            walked += 1;
             (at, next) = (at + length, after);
         }
         if matches!(next, ESP | NO_NEXT) && !later {
@@ -536,6 +554,39 @@ fn is_extension(protocol: u8) -> bool {
         protocol,
         HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION_OPTIONS
     )
+}
+
+/// True if headers of this protocol have at least one byte.
+fn cannot_be_empty(protocol: u8) -> bool {
+    use ip_proto::{ICMPV6, SCTP, TCP, UDP};
+    matches!(protocol, TCP | UDP | SCTP | ICMPV6) || is_extension(protocol)
+}
+
+/// The option with the length of a jumbogram (RFC 2675), and the length of its value.
+const JUMBO_PAYLOAD: (u8, u8) = (0xc2, 4);
+
+/// The payload length that the first jumbo payload option of a hop-by-hop header
+/// gives, if the header is whole and the length does not fit the IPv6 header.
+fn jumbo_length(header: &[u8]) -> Option<usize> {
+    let end = (usize::from(*header.get(1)?) + 1) * 8;
+    let options = header.get(..end)?;
+    let mut at = 2;
+    while let Some(&kind) = options.get(at) {
+        if kind == 0 {
+            // An option of one byte, without a length.
+            at += 1;
+            continue;
+        }
+        let size = *options.get(at + 1)?;
+        if (kind, size) == JUMBO_PAYLOAD {
+            let length = u32::from_be_bytes(*bytes(options, at + 2)?);
+            return usize::try_from(length)
+                .ok()
+                .filter(|&length| length > 0xffff);
+        }
+        at += 2 + usize::from(size);
+    }
+    None
 }
 
 /// The extension headers so far.

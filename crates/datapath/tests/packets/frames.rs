@@ -35,13 +35,26 @@ impl Dice {
 pub(crate) struct Builder<'a> {
     dice: &'a mut Dice,
     bytes: Vec<u8>,
+    /// Lengths may be wrong, and there may be many extension headers.
+    lies: bool,
 }
 
 /// A frame whose lengths and checksums are right.
 pub(crate) fn whole(dice: &mut Dice) -> Vec<u8> {
+    built(dice, false)
+}
+
+/// A frame some of whose lengths may be wrong: 0, too long, too short, anything. Its
+/// extension headers may be many, up to more than parsers walk through.
+pub(crate) fn lying(dice: &mut Dice) -> Vec<u8> {
+    built(dice, true)
+}
+
+fn built(dice: &mut Dice, lies: bool) -> Vec<u8> {
     let mut builder = Builder {
         dice,
         bytes: Vec::new(),
+        lies,
     };
     builder.ethernet();
     builder.bytes
@@ -80,6 +93,21 @@ impl Builder<'_> {
         self.bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
     }
 
+    /// Writes a length, or something else in its place.
+    fn length(&mut self, at: usize, length: usize) {
+        let length = u16::try_from(length).unwrap();
+        let said = match self.lies && self.dice.one_in(2) {
+            true => match self.dice.below(5) {
+                0 | 1 => 0,
+                2 => length.saturating_add(1 + self.dice.below(9) as u16),
+                3 => self.dice.below(u64::from(length) + 1) as u16,
+                _ => self.dice.next() as u16,
+            },
+            false => length,
+        };
+        self.set16(at, said);
+    }
+
     fn ethernet(&mut self) {
         self.random(12);
         let tags = match self.dice.below(8) {
@@ -93,9 +121,9 @@ impl Builder<'_> {
             self.put16(kind);
             self.random(2);
         }
-        let kind = *self
-            .dice
-            .pick(&[0x800, 0x800, 0x86dd, 0x86dd, 0x806, 0x8847, 0x8848, 0x1234]);
+        let kind = *self.dice.pick(&[
+            0x800, 0x800, 0x86dd, 0x86dd, 0x806, 0x8847, 0x8848, 0x8864, 0x1234,
+        ]);
         let length_at = self.bytes.len();
         let llc = self.dice.below(10);
         match llc {
@@ -119,16 +147,45 @@ impl Builder<'_> {
                 self.random(22);
             }
             (_, 0x8847 | 0x8848) => self.mpls(),
+            (_, 0x8864) => self.pppoe(),
             _ => self.random(20),
         }
         if llc < 2 {
             let length = self.bytes.len() - length_at - 2;
+            // More would be a type.
+            let length = match self.lies {
+                true => self.dice.below(0x600) as usize,
+                false => length.min(0x5ff),
+            };
             self.set16(length_at, u16::try_from(length).unwrap());
         }
         // Padding.
         if self.dice.one_in(3) {
             self.random(7);
         }
+    }
+
+    fn pppoe(&mut self) {
+        self.bytes.extend([0x11, 0]);
+        self.random(2);
+        let length_at = self.bytes.len();
+        self.put16(0);
+        match self.dice.below(5) {
+            0 => {
+                self.put16(0xc021);
+                self.random(20);
+            }
+            1 | 2 => {
+                self.put16(0x0021);
+                self.ipv4();
+            }
+            _ => {
+                self.put16(0x0057);
+                self.ipv6();
+            }
+        }
+        let length = self.bytes.len() - length_at - 2;
+        self.length(length_at, length);
     }
 
     fn mpls(&mut self) {
@@ -163,8 +220,8 @@ impl Builder<'_> {
         let addresses = self.bytes[start + 12..start + 20].to_vec();
         self.transport(protocol, 1);
         self.finish(transport, protocol, 1, &addresses, fragment & 0x1fff == 0);
-        let total = u16::try_from(self.bytes.len() - start).unwrap();
-        self.set16(start + 2, total);
+        let total = self.bytes.len() - start;
+        self.length(start + 2, total);
         let sum = checksum(&[&self.bytes[start..transport]]);
         self.set16(start + 10, sum);
     }
@@ -181,8 +238,17 @@ impl Builder<'_> {
         let (mut next_at, mut later) = (start + 6, false);
         let mut destination = self.bytes[start + 24..start + 40].to_vec();
         if self.dice.one_in(3) {
-            for _ in 0..self.dice.below(10) {
-                let kind = *self.dice.pick(&[0, 43, 44, 51, 60]);
+            let many = self.lies && self.dice.one_in(4);
+            let most = match many {
+                true => *self.dice.pick(&[40, 400, 1_200]),
+                false => 10,
+            };
+            for number in 0..self.dice.below(most) {
+                let kind = match many {
+                    true => *self.dice.pick(&[43, 60]),
+                    false if self.lies && number == 0 => 0,
+                    false => *self.dice.pick(&[0, 43, 44, 51, 60]),
+                };
                 self.bytes[next_at] = kind;
                 next_at = self.bytes.len();
                 let extension = self.extension(kind);
@@ -203,8 +269,8 @@ impl Builder<'_> {
         let mut addresses = self.bytes[start + 8..start + 24].to_vec();
         addresses.extend(destination);
         self.finish(transport, protocol, 58, &addresses, !later);
-        let length = u16::try_from(self.bytes.len() - start - 40).unwrap();
-        self.set16(start + 4, length);
+        let length = self.bytes.len() - start - 40;
+        self.length(start + 4, length);
     }
 
     /// An extension header; the next one's number is its first byte.
@@ -220,6 +286,7 @@ impl Builder<'_> {
                 self.bytes.extend([0, 4]);
                 self.random(22);
             }
+            0 if self.lies && self.dice.one_in(2) => self.jumbo_option(),
             _ => {
                 let units = self.dice.below(3) as u8;
                 let left = self.dice.below(2) as u8;
@@ -228,6 +295,22 @@ impl Builder<'_> {
             }
         }
         self.bytes[at..].to_vec()
+    }
+
+    /// A hop-by-hop header with the length of a jumbogram, sometimes behind padding.
+    fn jumbo_option(&mut self) {
+        let padding: [&[u8]; 3] = [&[], &[1, 6, 0, 0, 0, 0, 0, 0], &[0; 8]];
+        let before = *self.dice.pick(&padding);
+        self.bytes.extend([0, (before.len() / 8) as u8]);
+        self.bytes.extend(before);
+        let size = *self.dice.pick(&[4, 4, 4, 5]);
+        let length = match self.dice.below(3) {
+            0 => 0x1_0000 + self.dice.below(100),
+            1 => self.dice.below(0x1_0000),
+            _ => self.dice.next(),
+        };
+        self.bytes.extend([0xc2, size]);
+        self.bytes.extend((length as u32).to_be_bytes());
     }
 
     /// A transport header and what it carries, without its checksum.
@@ -266,8 +349,8 @@ impl Builder<'_> {
         let payload = self.dice.below(20) as usize;
         self.random(payload);
         if protocol == 17 {
-            let length = u16::try_from(self.bytes.len() - start).unwrap();
-            self.set16(start + 4, length);
+            let length = self.bytes.len() - start;
+            self.length(start + 4, length);
         }
     }
 

@@ -103,7 +103,7 @@ impl Builder<'_> {
             self.put(&kind);
             self.random(2);
         }
-        const TYPES: [[u8; 2]; 12] = [
+        const TYPES: [[u8; 2]; 13] = [
             [8, 0],
             [8, 0],
             [8, 0],
@@ -115,6 +115,7 @@ impl Builder<'_> {
             [0x88, 0x47],
             [0x88, 0x47],
             [0x88, 0x48],
+            [0x88, 0x64],
             [0x12, 0x34],
         ];
         let kind = self.pick(&TYPES);
@@ -144,7 +145,8 @@ impl Builder<'_> {
                 self.put(&[operation]);
                 self.random(20);
             }
-            [0x88, _] => self.mpls(),
+            [0x88, 0x47 | 0x48] => self.mpls(),
+            [0x88, 0x64] => self.pppoe(),
             _ => self.random(20),
         }
         if framing < 2 {
@@ -155,6 +157,17 @@ impl Builder<'_> {
             // Padding.
             self.random(7);
         }
+    }
+
+    /// A session's data, whose content a switch does not look at.
+    fn pppoe(&mut self) {
+        self.put(&[0x11, 0]);
+        self.random(2);
+        let length_at = self.bytes.len();
+        self.put(&[0, 0, 0, 0x21]);
+        self.ipv4();
+        let length = self.bytes.len() - length_at - 2;
+        self.length(length_at, length);
     }
 
     fn mpls(&mut self) {
@@ -224,12 +237,20 @@ impl Builder<'_> {
         let mut next_at = start + 6;
         let (mut is_later, mut is_routed) = (false, false);
         if self.dice.one_in(3) {
-            let count = self.dice.below(10);
+            let most = self.pick(&[10, 10, 10, 60]);
+            let count = self.dice.below(most);
             for _ in 0..count {
                 let kind = self.pick(&[0, 43, 44, 51, 60]);
                 self.bytes[next_at] = kind;
                 next_at = self.bytes.len();
                 match kind {
+                    0 if self.lies => {
+                        // The length of a jumbogram.
+                        self.put(&[0, 0, 0xc2, 4]);
+                        let high = self.pick(&[0, 0, 1]);
+                        self.put(&[0, high]);
+                        self.random(2);
+                    }
                     44 => {
                         let field = self.pick(&[0, 0, 1, 0x28]);
                         self.put(&[0, 0, 0, field]);

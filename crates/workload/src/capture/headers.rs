@@ -1,5 +1,6 @@
 //! From packets to the headers that a policy classifies.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use classyard::policy::PartId;
@@ -7,7 +8,7 @@ use classyard::{PolicyTrace, Schema};
 use thiserror::Error;
 
 use super::{Capture, Packet};
-use crate::packet::{Counters, Kind, Parsed, parse};
+use crate::packet::{Counters, Kind, LinkType, Parsed, parse};
 
 /// The headers of a capture's packets, and where each came from.
 ///
@@ -122,6 +123,8 @@ pub struct PacketHeaders {
     parts: Parts,
     counters: Counters,
     left_out: [u64; Kind::ALL.len()],
+    /// By the number of the link type: at most 65,536.
+    left_out_by_link: BTreeMap<u16, u64>,
 }
 
 impl PacketHeaders {
@@ -137,6 +140,7 @@ impl PacketHeaders {
             parts: Parts::new(&schemas)?,
             counters: Counters::new(),
             left_out: [0; Kind::ALL.len()],
+            left_out_by_link: BTreeMap::new(),
         })
     }
 
@@ -149,6 +153,10 @@ impl PacketHeaders {
         let added = self.parts.push(trace, &parsed, in_port);
         if !added {
             self.left_out[parsed.kind as usize] += 1;
+            *self
+                .left_out_by_link
+                .entry(packet.link.number())
+                .or_default() += 1;
         }
         added
     }
@@ -165,6 +173,15 @@ impl PacketHeaders {
     #[must_use]
     pub fn left_out(&self) -> Vec<(Kind, u64)> {
         listed(self.left_out)
+    }
+
+    /// How many packets so far have no header, by link type, in the order of the link
+    /// types' numbers.
+    #[must_use]
+    pub fn left_out_by_link(&self) -> Vec<(LinkType, u64)> {
+        let counts = self.left_out_by_link.iter();
+        let counts = counts.map(|(&number, &packets)| (LinkType::from_number(number), packets));
+        counts.collect()
     }
 }
 

@@ -31,6 +31,11 @@
 //! length of a packet; a packet that is longer is skipped with a warning.
 //! [`crate::limits`] has the defaults.
 //!
+//! # Other links
+//!
+//! [`ethernet_frame`] gives a packet of another link, such as `tcpdump -i any` captures
+//! it, an Ethernet header, for programs that take Ethernet alone.
+//!
 //! # Headers
 //!
 //! [`Capture::classify_input`] parses all packets into the headers that a policy
@@ -43,6 +48,7 @@ use std::collections::BTreeMap;
 use crate::limits::{self, FileLimit};
 use crate::packet::{LinkType, Parsed, parse};
 
+mod ethernet;
 mod headers;
 mod input;
 mod pcap;
@@ -56,6 +62,7 @@ pub mod frame;
 #[cfg(test)]
 mod tests;
 
+pub use ethernet::{NoEthernetFrame, ethernet_frame};
 pub use headers::{CaptureTrace, HeadersError, PacketHeaders};
 pub use read::{CaptureReader, Record, read_capture, read_capture_file, read_capture_from};
 pub use warning::{Trouble, Warning};

@@ -1,6 +1,7 @@
 //! Tests of reading and writing captures.
 
 mod build;
+mod links;
 mod streaming;
 mod writing;
 

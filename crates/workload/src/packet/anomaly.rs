@@ -46,6 +46,9 @@ anomalies! {
     TruncatedLlc "truncated-llc",
     /// The frame ends inside an MPLS label, or right after the last one.
     TruncatedMpls "truncated-mpls",
+    /// The frame ends inside the header of a PPPoE session, or inside the PPP protocol
+    /// that follows it.
+    TruncatedPppoe "truncated-pppoe",
     /// The frame ends inside an ARP packet.
     TruncatedArp "truncated-arp",
     /// The frame ends inside the 20 fixed bytes of an IPv4 header.
@@ -72,7 +75,7 @@ anomalies! {
     TooManyVlanTags "too-many-vlan-tags",
     /// More MPLS labels than the parser follows.
     TooManyMplsLabels "too-many-mpls-labels",
-    /// More IPv6 extension headers than the parser follows.
+    /// More bytes of IPv6 extension headers than the parser follows.
     TooManyExtensions "too-many-ipv6-extensions",
     /// A link type whose frames the parser does not know.
     UnknownLinkType "unknown-link-type",
@@ -82,6 +85,10 @@ anomalies! {
     UnknownFamily "unknown-address-family",
     /// What follows the MPLS labels does not look like IPv4 or IPv6.
     UnknownMplsPayload "unknown-mpls-payload",
+    /// The version, type or code of a PPPoE header is not that of a session's data.
+    BadPppoe "bad-pppoe",
+    /// A PPP protocol other than IPv4 and IPv6, such as that of link control.
+    UnknownPppProtocol "unknown-ppp-protocol",
     /// ARP for something else than IPv4 over Ethernet.
     UnknownArp "unknown-arp",
     /// The version is not 4 where IPv4 was announced.
@@ -90,8 +97,8 @@ anomalies! {
     BadIhl "bad-ihl",
     /// The IPv4 total length is shorter than the header.
     BadTotalLength "bad-total-length",
-    /// The total or payload length is 0: a segment that the network card was
-    /// still to cut up. The packet is taken to fill the frame.
+    /// The total or payload length is 0 although more must follow: a segment that
+    /// the network card was still to cut up. The packet is taken to fill the frame.
     ZeroLength "zero-length",
     /// The version is not 6 where IPv6 was announced.
     BadIpv6Version "bad-ipv6-version",

@@ -1,5 +1,7 @@
 //! Counting packets by what they are.
 
+use std::collections::BTreeMap;
+
 use super::{Anomaly, Family, Fragment, Kind, Parsed, Transport};
 
 /// How many packets are what, and what is odd about them.
@@ -10,6 +12,9 @@ pub struct Counters {
     transports: [u64; Transport::ALL.len()],
     properties: [u64; Property::ALL.len()],
     anomalies: [u64; Anomaly::ALL.len()],
+    /// Packets of EtherTypes that the parser does not know. There are 64,000 such types
+    /// at most, which take some 2 MB.
+    unknown_ethertypes: BTreeMap<u16, u64>,
 }
 
 /// What a packet may have besides its kind and its protocol.
@@ -22,6 +27,8 @@ pub enum Property {
     QinQTagged,
     /// At least one MPLS label.
     MplsLabelled,
+    /// The header of a PPPoE session.
+    PppoeSession,
     /// Both ports are known.
     WithPorts,
     /// IPv4 options.
@@ -40,10 +47,11 @@ pub enum Property {
 
 impl Property {
     /// All properties.
-    pub const ALL: [Property; 10] = [
+    pub const ALL: [Property; 11] = [
         Property::VlanTagged,
         Property::QinQTagged,
         Property::MplsLabelled,
+        Property::PppoeSession,
         Property::WithPorts,
         Property::Ipv4Options,
         Property::Ipv6Extensions,
@@ -60,6 +68,7 @@ impl Property {
             Property::VlanTagged => "vlan-tagged",
             Property::QinQTagged => "qinq-tagged",
             Property::MplsLabelled => "mpls-labelled",
+            Property::PppoeSession => "pppoe-sessions",
             Property::WithPorts => "with-ports",
             Property::Ipv4Options => "ipv4-options",
             Property::Ipv6Extensions => "ipv6-extensions",
@@ -78,6 +87,7 @@ impl Property {
             Property::VlanTagged => parsed.vlan_tags >= 1,
             Property::QinQTagged => parsed.vlan_tags >= 2,
             Property::MplsLabelled => parsed.mpls_labels >= 1,
+            Property::PppoeSession => parsed.pppoe_session.is_some(),
             Property::WithPorts => parsed.ports.is_some(),
             Property::Ipv4Options => parsed.options && parsed.family == Some(Family::V4),
             Property::Ipv6Extensions => parsed.options && parsed.family == Some(Family::V6),
@@ -105,6 +115,7 @@ impl Counters {
             transports: [0; Transport::ALL.len()],
             properties: [0; Property::ALL.len()],
             anomalies: [0; Anomaly::ALL.len()],
+            unknown_ethertypes: BTreeMap::new(),
         }
     }
 
@@ -121,6 +132,11 @@ impl Counters {
         if !parsed.anomalies.is_empty() {
             for anomaly in parsed.anomalies.iter() {
                 self.anomalies[anomaly as usize] += 1;
+            }
+            if let Some(ethertype) = parsed.eth_type
+                && parsed.anomalies.contains(Anomaly::UnknownEthertype)
+            {
+                *self.unknown_ethertypes.entry(ethertype).or_default() += 1;
             }
         }
     }
@@ -144,6 +160,9 @@ impl Counters {
             for (mine, theirs) in mine.iter_mut().zip(theirs) {
                 *mine += theirs;
             }
+        }
+        for (&ethertype, &packets) in &other.unknown_ethertypes {
+            *self.unknown_ethertypes.entry(ethertype).or_default() += packets;
         }
     }
 
@@ -175,6 +194,16 @@ impl Counters {
     #[must_use]
     pub fn anomaly(&self, anomaly: Anomaly) -> u64 {
         self.anomalies[anomaly as usize]
+    }
+
+    /// The EtherTypes that the parser does not know, with the number of their packets:
+    /// the most frequent first, of equals the smallest type first.
+    #[must_use]
+    pub fn unknown_ethertypes(&self) -> Vec<(u16, u64)> {
+        let counts = self.unknown_ethertypes.iter();
+        let mut counts: Vec<(u16, u64)> = counts.map(|(&kind, &packets)| (kind, packets)).collect();
+        counts.sort_by_key(|&(_, packets)| std::cmp::Reverse(packets));
+        counts
     }
 
     /// Name and number, for each number that is not 0, the number of packets

@@ -13,6 +13,8 @@ pub const RARP: u16 = 0x8035;
 pub const IPV6: u16 = 0x86dd;
 /// The EtherType of MPLS.
 pub const MPLS: u16 = 0x8847;
+/// The EtherType of PPPoE sessions.
+pub const PPPOE_SESSION: u16 = 0x8864;
 /// The EtherType of MPLS with an upstream-assigned label.
 pub const MPLS_UPSTREAM: u16 = 0x8848;
 /// The least EtherType; smaller values are IEEE 802.3 frame lengths.

@@ -34,6 +34,37 @@ pub fn is_extension(protocol: u8) -> bool {
     )
 }
 
+/// The option with the length of a jumbogram (RFC 2675), and the length of its value.
+const JUMBO_PAYLOAD: [u8; 2] = [0xc2, 4];
+
+/// The option of one byte without a length.
+const PAD_1: u8 = 0;
+
+/// The payload length that the jumbo payload option gives in the hop-by-hop header
+/// at the start of these bytes; `None` if the header is cut off, has no such option,
+/// or the length would fit the IPv6 header. The first such option counts.
+#[must_use]
+pub fn jumbo_length(bytes: &[u8]) -> Option<usize> {
+    let units = usize::from(*bytes.get(1)?);
+    let mut options = bytes.get(2..(units + 1) * 8)?;
+    loop {
+        let (&kind, after) = options.split_first()?;
+        if kind == PAD_1 {
+            options = after;
+            continue;
+        }
+        let (&length, value) = after.split_first()?;
+        let value_length = usize::from(length);
+        if [kind, length] == JUMBO_PAYLOAD {
+            let length = u32::from_be_bytes(*value.first_chunk()?);
+            return usize::try_from(length)
+                .ok()
+                .filter(|&length| length > 0xffff);
+        }
+        options = value.get(value_length..)?;
+    }
+}
+
 /// What an extension header says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extension {
@@ -101,6 +132,32 @@ mod tests {
         let (fragment, left) = rest(FRAGMENT);
         assert_eq!((fragment.fragment, left), (Some((0x247, true)), 17));
         assert_eq!(fragment.fragment_kind(), Some(Fragment::Later));
+    }
+
+    #[test]
+    fn the_jumbo_option_is_found_behind_others() {
+        let length = 70_000_u32.to_be_bytes();
+        let jumbo = [&[0xc2, 4][..], &length].concat();
+        let header = |options: &[&[u8]]| {
+            let mut bytes = [&[6, 0][..], &options.concat()].concat();
+            bytes.resize(bytes.len().next_multiple_of(8), 0);
+            bytes[1] = u8::try_from(bytes.len() / 8 - 1).unwrap();
+            bytes
+        };
+        for before in [&[][..], &[0], &[0, 0, 0], &[1, 0], &[5, 3, 9, 9, 9]] {
+            let bytes = header(&[before, &jumbo]);
+            assert_eq!(jumbo_length(&bytes), Some(70_000), "{before:?}");
+            // The header is cut off.
+            assert_eq!(jumbo_length(&bytes[..bytes.len() - 1]), None);
+        }
+        assert_eq!(jumbo_length(&header(&[&[0xc2, 4, 0, 0, 0xff, 0xff]])), None);
+        assert_eq!(jumbo_length(&header(&[&[0xc2, 5, 0, 1, 0, 0, 0]])), None);
+        assert_eq!(jumbo_length(&header(&[&[5, 200], &jumbo])), None);
+        assert_eq!(jumbo_length(&[6, 0, 0, 0, 0, 0, 0, 0]), None);
+        // An option that begins in the header and ends behind it.
+        let late = [6, 0, 0, 0, 0xc2, 4, 0, 1, 0, 0, 9, 9, 9, 9, 9, 9];
+        assert_eq!(jumbo_length(&late), None);
+        assert_eq!(jumbo_length(&[]), None);
     }
 
     #[test]

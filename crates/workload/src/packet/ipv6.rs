@@ -3,7 +3,7 @@
 //! [`Ipv6::split`] is the only check. The view it returns holds exactly the 40
 //! bytes of the header, so none of its methods can fail.
 
-use super::{Anomaly, extension, tcp};
+use super::{Anomaly, extension, icmp, sctp, tcp, udp};
 
 /// The length of the header.
 pub const LENGTH: usize = 40;
@@ -69,21 +69,40 @@ impl<'a> Ipv6<'a> {
     /// link added behind it, and what is odd about its length. `rest` is what
     /// [`Ipv6::split`] returned.
     ///
-    /// A length of 0 with TCP or hop-by-hop options to follow cannot be meant:
-    /// it stands for a segment or a jumbogram too long for the field.
+    /// The length of a jumbogram (RFC 2675) is that of its option. Any other length
+    /// of 0 in front of a header that cannot be empty stands for a segment too long
+    /// for the field: all of `rest` is its payload.
     #[inline]
     #[must_use]
     pub fn payload(self, rest: &'a [u8]) -> (&'a [u8], Option<Anomaly>) {
-        let length = usize::from(self.payload_length());
-        let must_follow = matches!(self.next_header(), tcp::PROTOCOL | extension::HOP_BY_HOP);
-        if length == 0 && !rest.is_empty() && must_follow {
-            return (rest, Some(Anomaly::ZeroLength));
+        let mut length = usize::from(self.payload_length());
+        if length == 0 && !rest.is_empty() && cannot_be_empty(self.next_header()) {
+            match self.jumbo_length(rest) {
+                Some(jumbo) => length = jumbo,
+                None => return (rest, Some(Anomaly::ZeroLength)),
+            }
         }
         match rest.get(..length) {
             Some(payload) => (payload, None),
             None => (rest, Some(Anomaly::PayloadCut)),
         }
     }
+
+    /// The length of a jumbogram; `None` if the packet is none.
+    fn jumbo_length(self, rest: &[u8]) -> Option<usize> {
+        match self.next_header() {
+            extension::HOP_BY_HOP => extension::jumbo_length(rest),
+            _ => None,
+        }
+    }
+}
+
+/// True if headers of this protocol have at least one byte.
+fn cannot_be_empty(protocol: u8) -> bool {
+    matches!(
+        protocol,
+        tcp::PROTOCOL | udp::PROTOCOL | sctp::PROTOCOL | icmp::PROTOCOL_V6
+    ) || extension::is_extension(protocol)
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@
 //! that is first and last fragment at once is an ordinary packet.
 //!
 //! **IPv6 extension headers** are walked through: hop-by-hop options, routing,
-//! fragment, authentication and destination options, up to [`MAX_EXTENSIONS`]
+//! fragment, authentication and destination options, up to [`MAX_EXTENSION_BYTES`]
 //! of them. The protocol is what comes after. ESP hides what follows, so the
 //! protocol is 50; a packet with nothing after its extension headers has
 //! protocol 59. An authentication header in *IPv4* is a protocol of its own,
@@ -49,6 +49,8 @@
 //!   has it (`tp_src`, `tp_dst`). Five-tuple rules see 0 instead, since rule
 //!   sets of that kind wildcard ports for ICMP, and a filter for port 8 must
 //!   not match a ping.
+//! * In a PPPoE session `eth_type` is `0x8864`, also when IPv4 or IPv6 could be
+//!   read inside it.
 //! * Of ARP and RARP for IPv4, `src` and `dst` are the sender's and the
 //!   target's protocol address and `proto` is the operation's low 8 bits, as in
 //!   OpenFlow 1.1.
@@ -64,9 +66,10 @@
 //!
 //! What an IP header gives as its length bounds what follows: padding behind it
 //! is never taken for ports. A length of 0 is read as "the rest of the frame",
-//! since that is what captures of segmentation offload contain (in IPv6, where
-//! a packet may be empty, only if TCP or hop-by-hop options follow). A length
-//! beyond the captured bytes is only noted ([`Anomaly::PayloadCut`]).
+//! since that is what captures of segmentation offload contain (in IPv6, where a
+//! packet may be empty, only if TCP, UDP, SCTP, ICMPv6 or an extension header must
+//! follow). A jumbogram has the length of its option (RFC 2675). A length beyond
+//! the captured bytes is only noted ([`Anomaly::PayloadCut`]).
 //!
 //! # Why nothing here panics
 //!
@@ -85,6 +88,7 @@ pub mod llc;
 pub mod loopback;
 pub mod mpls;
 pub mod ports;
+pub mod pppoe;
 pub mod sctp;
 pub mod tcp;
 pub mod udp;
@@ -103,4 +107,4 @@ pub use anomaly::{Anomalies, Anomaly};
 pub use counters::{Counters, Property};
 pub use link::LinkType;
 pub use parsed::{Family, Fragment, Kind, Parsed, Received, Transport};
-pub use walk::{MAX_EXTENSIONS, MAX_MPLS_LABELS, MAX_VLAN_TAGS, parse};
+pub use walk::{MAX_EXTENSION_BYTES, MAX_MPLS_LABELS, MAX_VLAN_TAGS, parse};

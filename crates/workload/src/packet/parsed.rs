@@ -24,7 +24,7 @@ pub enum Kind {
     Mpls,
     /// An IEEE 802.3 frame without an EtherType: spanning tree and the like.
     Llc,
-    /// Another EtherType or address family.
+    /// Another EtherType or address family, or PPPoE around something that is not IP.
     OtherNetwork,
     /// Cut short or malformed before it says what it is.
     Unreadable,
@@ -200,6 +200,8 @@ pub struct Parsed {
     pub mpls_label: u32,
     /// The traffic class of the outermost MPLS label.
     pub mpls_tc: u8,
+    /// The session's number in the header of a PPPoE session.
+    pub pppoe_session: Option<u16>,
     /// The version of the IP header, if there is one that can be read.
     pub family: Option<Family>,
     /// Source address of the IP header, or the sender's of ARP. An IPv4
@@ -237,6 +239,7 @@ impl Parsed {
         mpls_labels: 0,
         mpls_label: 0,
         mpls_tc: 0,
+        pppoe_session: None,
         family: None,
         src: 0,
         dst: 0,

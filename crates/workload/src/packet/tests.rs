@@ -46,7 +46,7 @@ fn v4_with(options: u8, fragment: (u16, bool), upper: Upper) -> Net {
 }
 
 /// One frame for everything that the parser knows.
-fn stacks() -> Vec<Stack> {
+pub(crate) fn every_stack() -> Vec<Stack> {
     use Extension::{Authentication, Destination, Fragment, HopByHop, Routing};
     let tcp = || Upper::Tcp(40_000, 443, 3);
     let udp = || Upper::Udp(53, 5353);
@@ -114,6 +114,13 @@ fn stacks() -> Vec<Stack> {
             tagged.clone(),
         ]);
         if matches!(plain.net, Net::V4 { .. } | Net::V6 { .. }) {
+            for outer in [&plain, &tagged] {
+                all.push(Stack {
+                    session: Some(0x1234),
+                    padding: 9,
+                    ..outer.clone()
+                });
+            }
             let own = match plain.net {
                 Net::V4 { .. } => LinkType::Ipv4,
                 _ => LinkType::Ipv6,
@@ -159,6 +166,7 @@ fn check(stack: &Stack) {
     assert_eq!(parsed.fragment, stack.net.fragment(), "{stack:?}");
     assert_eq!(parsed.vlan_tags as usize, stack.tags.len());
     assert_eq!(parsed.mpls_labels as usize, stack.labels.len());
+    assert_eq!(parsed.pppoe_session, stack.session);
     let tuples = (parsed.ipv4_5tuple(), parsed.ipv6_5tuple());
     let tuple = stack.five_tuple();
     match parsed.kind {
@@ -207,6 +215,7 @@ fn check_cut(stack: &Stack, frame: &[u8], length: usize) {
             Anomaly::EmptyFrame,
             Anomaly::TruncatedVlan,
             Anomaly::TruncatedMpls,
+            Anomaly::TruncatedPppoe,
             Anomaly::TruncatedIpv4,
             Anomaly::TruncatedIpv4Options,
             Anomaly::TruncatedIpv6,
@@ -233,7 +242,7 @@ fn check_cut(stack: &Stack, frame: &[u8], length: usize) {
 
 #[test]
 fn every_protocol_parses_to_what_was_built() {
-    for stack in stacks() {
+    for stack in every_stack() {
         check(&stack);
     }
 }
@@ -241,7 +250,7 @@ fn every_protocol_parses_to_what_was_built() {
 #[test]
 fn every_prefix_of_every_frame_is_parsed_with_care() {
     let mut prefixes = 0;
-    for stack in stacks() {
+    for stack in every_stack() {
         let frame = stack.bytes();
         for length in 0..=frame.len() {
             check_cut(&stack, &frame, length);
@@ -253,7 +262,7 @@ fn every_prefix_of_every_frame_is_parsed_with_care() {
 
 #[test]
 fn every_prefix_of_every_frame_survives_every_link_type() {
-    for stack in stacks() {
+    for stack in every_stack() {
         let frame = stack.bytes();
         for link in links() {
             for length in 0..=frame.len() {
@@ -463,14 +472,149 @@ fn stacks_of_tags_labels_and_extensions_are_bounded() {
         (Kind::Mpls, vec![Anomaly::TooManyMplsLabels])
     );
 
-    let extended = |extensions: u8| {
-        let extensions = vec![Extension::Destination(0); extensions.into()];
-        Stack::ethernet(v6(extensions, Upper::Udp(1, 2)))
-    };
-    check(&extended(MAX_EXTENSIONS));
+    // The smallest headers, and the longest ones.
+    for units in [0, 255] {
+        let extended = |extensions: usize| {
+            let extensions = vec![Extension::Destination(units); extensions];
+            Stack::ethernet(v6(extensions, Upper::Udp(1, 2)))
+        };
+        let fitting = MAX_EXTENSION_BYTES / (usize::from(units) + 1) / 8;
+        for extensions in [8, 9, fitting] {
+            if extensions <= fitting {
+                check(&extended(extensions));
+            }
+        }
+        assert_eq!(
+            anomalies_of(&extended(fitting + 1).bytes()),
+            (Kind::Ipv6Incomplete, vec![Anomaly::TooManyExtensions])
+        );
+    }
+}
+
+/// An Ethernet frame of IPv6 with a payload length of 0.
+fn without_length(extensions: Vec<Extension>, upper: Upper) -> Vec<u8> {
+    let mut frame = Stack::ethernet(v6(extensions, upper)).bytes();
+    frame[18..20].fill(0);
+    frame
+}
+
+#[test]
+fn ipv6_without_a_length_fills_the_frame_where_something_must_follow() {
+    let uppers = [
+        Upper::Tcp(40_000, 443, 0),
+        Upper::Udp(40_000, 443),
+        Upper::Sctp(40_000, 443),
+        Upper::Icmp(128, 0),
+    ];
+    for extensions in [
+        vec![],
+        vec![Extension::HopByHop(0)],
+        vec![Extension::Destination(1)],
+    ] {
+        for upper in &uppers {
+            let frame = without_length(extensions.clone(), upper.clone());
+            let parsed = parse(&frame, LinkType::Ethernet);
+            let context = format!("{extensions:?} {upper:?}: {parsed:?}");
+            assert_eq!(parsed.kind, Kind::Ipv6, "{context}");
+            assert_eq!(parsed.ports, upper.ports(), "{context}");
+            assert_eq!(parsed.icmp, upper.icmp(), "{context}");
+            let odd: Vec<Anomaly> = parsed.anomalies.iter().collect();
+            assert_eq!(odd, [Anomaly::ZeroLength], "{context}");
+        }
+    }
+    // Nothing follows, or need not: what is there is padding.
+    for protocol in [59, 47] {
+        let frame = without_length(vec![], Upper::Other(protocol, vec![0; 6]));
+        assert_eq!(anomalies_of(&frame), (Kind::Ipv6, vec![]), "{protocol}");
+    }
+    // Nothing is there at all.
+    let frame = without_length(vec![], Upper::Udp(1, 2));
     assert_eq!(
-        anomalies_of(&extended(MAX_EXTENSIONS + 1).bytes()),
-        (Kind::Ipv6Incomplete, vec![Anomaly::TooManyExtensions])
+        anomalies_of(&frame[..54]),
+        (Kind::Ipv6Incomplete, vec![Anomaly::TruncatedPorts])
+    );
+}
+
+#[test]
+fn a_jumbogram_has_the_length_of_its_option() {
+    let payload = 70_000_usize;
+    let jumbogram = |length: usize, option: u32| {
+        let mut frame = without_length(vec![Extension::HopByHop(0)], Upper::Udp(7, 8));
+        // In place of the padding options.
+        frame[56..58].copy_from_slice(&[0xc2, 4]);
+        frame[58..62].copy_from_slice(&option.to_be_bytes());
+        // A UDP length of 0 is that of IP.
+        frame[66..68].fill(0);
+        frame.resize(54 + length, 0);
+        frame
+    };
+    let option = u32::try_from(payload).unwrap();
+    let odd = |frame: &[u8]| {
+        let parsed = parse(frame, LinkType::Ethernet);
+        assert_eq!(parsed.ports, Some((7, 8)));
+        parsed.anomalies.iter().collect::<Vec<_>>()
+    };
+    assert_eq!(odd(&jumbogram(payload, option)), []);
+    assert_eq!(odd(&jumbogram(payload + 9, option)), []);
+    assert_eq!(odd(&jumbogram(payload - 1, option)), [Anomaly::PayloadCut]);
+    assert_eq!(odd(&jumbogram(500, u32::MAX)), [Anomaly::PayloadCut]);
+    // No jumbogram: the length would have fitted.
+    assert_eq!(odd(&jumbogram(500, 0xffff)), [Anomaly::ZeroLength]);
+}
+
+#[test]
+fn pppoe_that_is_no_ip_or_malformed_is_named() {
+    let session = |net: Net| Stack {
+        session: Some(7),
+        ..Stack::ethernet(net)
+    };
+    let control = session(Net::Other(0, vec![1, 1, 0, 4])).bytes();
+    let parsed = parse(&control, LinkType::Ethernet);
+    assert_eq!(
+        (parsed.kind, parsed.pppoe_session),
+        (Kind::OtherNetwork, Some(7))
+    );
+    assert!(parsed.anomalies.contains(Anomaly::UnknownPppProtocol));
+    assert_eq!(parsed.openflow15(1).unwrap()[4], 0x8864);
+    let whole = session(v4(Upper::Tcp(1, 2, 0))).bytes();
+    for (at, value, kind, anomaly) in [
+        (14, 0x12, Kind::OtherNetwork, Anomaly::BadPppoe),
+        (15, 1, Kind::OtherNetwork, Anomaly::BadPppoe),
+        (19, 1, Kind::OtherNetwork, Anomaly::BadPppoe),
+        (19, 21, Kind::Ipv4Incomplete, Anomaly::TruncatedIpv4),
+        (19, 41, Kind::Ipv4, Anomaly::PayloadCut),
+    ] {
+        let mut frame = whole.clone();
+        frame[at] = value;
+        let (found, odd) = anomalies_of(&frame);
+        assert_eq!(found, kind, "byte {at} is {value}");
+        assert!(odd.contains(&anomaly), "byte {at} is {value}: {odd:?}");
+    }
+    // A length that is too long bounds nothing.
+    let mut frame = whole;
+    frame[18] = 0xff;
+    assert_eq!(anomalies_of(&frame), (Kind::Ipv4, vec![]));
+}
+
+#[test]
+fn unknown_ethertypes_are_counted_by_number() {
+    let mut counters = Counters::new();
+    let mut other = Counters::new();
+    let frame = |ethertype| Stack::ethernet(Net::Other(ethertype, vec![1; 46])).bytes();
+    for (ethertype, packets) in [(0x88cc, 3), (0x9999, 5), (0x0700, 3)] {
+        for _ in 0..packets {
+            counters.add(&parse(&frame(ethertype), LinkType::Ethernet));
+            other.add(&parse(&frame(ethertype), LinkType::Ethernet));
+        }
+    }
+    counters.add(&parse(&frame(0x8864), LinkType::Ethernet));
+    counters.add(&parse(&frame(0x0806), LinkType::Ethernet));
+    let expected = [(0x9999, 5), (0x0700, 3), (0x88cc, 3)];
+    assert_eq!(counters.unknown_ethertypes(), expected);
+    counters.merge(&other);
+    assert_eq!(
+        counters.unknown_ethertypes(),
+        expected.map(|(kind, n)| (kind, 2 * n))
     );
 }
 
@@ -564,7 +708,7 @@ fn icmp_is_portless_to_five_tuples_and_not_to_openflow() {
 fn counters_count_each_packet_once_by_kind() {
     let mut counters = Counters::new();
     let mut halves = [Counters::new(), Counters::new()];
-    let stacks = stacks();
+    let stacks = every_stack();
     for (index, stack) in stacks.iter().enumerate() {
         let parsed = parse(&stack.bytes(), stack.link);
         counters.add(&parsed);

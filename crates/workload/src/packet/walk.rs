@@ -13,6 +13,7 @@ use super::ipv6::Ipv6;
 use super::llc::{self, Llc};
 use super::mpls::Label;
 use super::ports::ports;
+use super::pppoe::{self, Pppoe};
 use super::vlan::{self, Tag};
 use super::{Anomaly, Family, Fragment, Kind, LinkType, Parsed, Transport};
 use super::{icmp, loopback, sctp, tcp, udp};
@@ -25,9 +26,10 @@ pub const MAX_VLAN_TAGS: u8 = 8;
 /// five.
 pub const MAX_MPLS_LABELS: u8 = 16;
 
-/// The most IPv6 extension headers that are walked through: RFC 8200 section
-/// 4.1 has a use for at most seven in one packet.
-pub const MAX_EXTENSIONS: u8 = 8;
+/// The most bytes of IPv6 extension headers that are walked through: 1,024 of the
+/// smallest ones. RFC 8200 section 4.1 has a use for at most seven headers in one
+/// packet.
+pub const MAX_EXTENSION_BYTES: usize = 8_192;
 
 /// The largest payload of an IP packet, all fragments together.
 const LARGEST_PACKET: usize = 65_535;
@@ -192,6 +194,7 @@ fn on_network(p: &mut Parsed, ethertype: u16, bytes: &[u8]) {
         ethernet::IPV6 => on_ipv6(p, bytes),
         ethernet::ARP | ethernet::RARP => on_arp(p, bytes),
         ethernet::MPLS | ethernet::MPLS_UPSTREAM => on_mpls(p, bytes),
+        ethernet::PPPOE_SESSION => on_pppoe(p, bytes),
         _ => p.stop(Kind::OtherNetwork, Anomaly::UnknownEthertype),
     }
 }
@@ -233,6 +236,21 @@ fn on_mpls(p: &mut Parsed, bytes: &[u8]) {
         Some(6) => on_ipv6(p, rest),
         Some(_) => p.anomalies.insert(Anomaly::UnknownMplsPayload),
         None => p.anomalies.insert(Anomaly::TruncatedMpls),
+    }
+}
+
+fn on_pppoe(p: &mut Parsed, bytes: &[u8]) {
+    p.kind = Kind::OtherNetwork;
+    match Pppoe::split(bytes) {
+        Err(anomaly) => p.anomalies.insert(anomaly),
+        Ok((header, rest)) => {
+            p.pppoe_session = Some(header.session);
+            match header.protocol {
+                pppoe::IPV4 => on_ipv4(p, rest),
+                pppoe::IPV6 => on_ipv6(p, rest),
+                _ => p.anomalies.insert(Anomaly::UnknownPppProtocol),
+            }
+        }
     }
 }
 
@@ -279,19 +297,20 @@ fn on_ipv6(p: &mut Parsed, bytes: &[u8]) {
     p.note(odd);
 
     let mut protocol = header.next_header();
-    let mut walked = 0;
+    let mut walked_bytes = 0;
     while extension::is_extension(protocol) && p.fragment != Fragment::Later {
         p.options = true;
-        if walked == MAX_EXTENSIONS {
-            return p.anomalies.insert(Anomaly::TooManyExtensions);
-        }
-        if protocol == extension::HOP_BY_HOP && walked > 0 {
+        if protocol == extension::HOP_BY_HOP && walked_bytes > 0 {
             p.anomalies.insert(Anomaly::MisplacedHopByHop);
         }
         let (extension, after) = match Extension::split(protocol, payload) {
             Ok(split) => split,
             Err(anomaly) => return p.anomalies.insert(anomaly),
         };
+        walked_bytes += payload.len() - after.len();
+        if walked_bytes > MAX_EXTENSION_BYTES {
+            return p.anomalies.insert(Anomaly::TooManyExtensions);
+        }
         if let Some((offset, _)) = extension.fragment
             && usize::from(offset) * 8 + after.len() > LARGEST_PACKET
         {
@@ -301,7 +320,6 @@ fn on_ipv6(p: &mut Parsed, bytes: &[u8]) {
             None | Some(Fragment::Whole) => {}
             Some(kind) => p.fragment = kind,
         }
-        walked += 1;
         (protocol, payload) = (extension.next, after);
     }
     p.proto = Some(protocol);

@@ -173,11 +173,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         tally,
         seconds,
         spent,
+        usable,
         ..
     } = counting;
     // If only the winners are wanted there is no report.
     let Some(input) = input else {
-        return interrupt::outcome();
+        return interrupt::outcome().and(usable);
     };
     let top = match (args.top, args.all, args.output.format) {
         (Some(top), _, _) => top,
@@ -202,7 +203,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     } else {
         args.output.report(&report)?;
     }
-    interrupt::outcome()
+    interrupt::outcome().and(usable)
 }
 
 /// What is to be classified.
@@ -244,6 +245,8 @@ struct Counting<'a> {
     seconds: Vec<f64>,
     /// The time that lookups took, timed passes or not.
     spent: f64,
+    /// An error if no packet of the capture has a header for the rules.
+    usable: Result<(), Failure>,
 }
 
 impl<'a> Counting<'a> {
@@ -264,6 +267,7 @@ impl<'a> Counting<'a> {
             winners: winners.transpose()?,
             seconds: Vec::new(),
             spent: 0.0,
+            usable: Ok(()),
         })
     }
 
@@ -294,6 +298,7 @@ impl<'a> Counting<'a> {
                 };
                 drop(soft_stop);
                 packets.warn(self.reporter);
+                self.usable = packets.check();
                 packets.report()
             }
         };

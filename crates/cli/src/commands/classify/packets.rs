@@ -11,7 +11,9 @@ use classyard_workload::diagnostic::ReadError;
 use super::report::InputReport;
 use crate::failure::Failure;
 use crate::input::headers::{Extent, HeadersArgs, OpenCapture};
+use crate::input::left_out::link_help;
 use crate::interrupt;
+use crate::output::join;
 use crate::reporter::Reporter;
 
 /// Packets that are held in memory together: at most 14 MiB with headers of
@@ -146,6 +148,28 @@ impl Packets {
         let reader = &self.capture.reader;
         let (warnings, more) = (reader.warnings(), reader.more_warnings());
         HeadersArgs::warn(reader.source(), warnings, more, reporter);
+    }
+
+    /// Refuses a capture of which no packet has a header for the rules.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with the link types, the kinds and their counts.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let reader = &self.capture.reader;
+        if self.with_header > 0 || reader.packets() == 0 {
+            return Ok(());
+        }
+        let kinds = self.headers.left_out().into_iter();
+        let kinds = kinds.map(|(kind, count)| format!("{count} {kind}"));
+        let links = self.headers.left_out_by_link().into_iter();
+        let links = links.map(|(link, count)| format!("{count} of {link}"));
+        let message = format!(
+            "no packet of {} has a header for these rules: {}; by link type: {}",
+            reader.source(),
+            join(kinds, ", "),
+            join(links, ", ")
+        );
+        Err(Failure::usage(message).with_help(link_help()))
     }
 
     /// What was read.

@@ -76,6 +76,8 @@ struct PacketsReport {
     bytes: u64,
     /// Packets by kind, protocol, property and anomaly, as the parser names them.
     counters: Vec<Named>,
+    /// Packets of Ethernet types that the parser does not know, the most frequent first.
+    unknown_ethertypes: Vec<EthertypeCount>,
     /// Packets that have no header for these rules, by kind.
     without_header: Vec<Named>,
     #[serde(skip)]
@@ -86,6 +88,16 @@ struct PacketsReport {
     properties: Vec<Named>,
     #[serde(skip)]
     anomalies: Vec<Named>,
+}
+
+/// Ethernet types that a report names.
+const ETHERTYPES_SHOWN: usize = 8;
+
+#[derive(Clone, Serialize)]
+struct EthertypeCount {
+    /// Such as `0x88cc`.
+    ethertype: String,
+    packets: u64,
 }
 
 #[derive(Clone, Serialize)]
@@ -308,6 +320,13 @@ impl PacketsReport {
             count: counters.packets(),
             bytes,
             counters: named(counters.rows()),
+            unknown_ethertypes: (counters.unknown_ethertypes().into_iter())
+                .take(ETHERTYPES_SHOWN)
+                .map(|(ethertype, packets)| EthertypeCount {
+                    ethertype: format!("{ethertype:#06x}"),
+                    packets,
+                })
+                .collect(),
             without_header: named(
                 headers
                     .left_out()
@@ -564,6 +583,14 @@ impl ClassifyReport {
         if !packets.anomalies.is_empty() {
             let odd = format!("odd: {}", listed(&packets.anomalies));
             text.push_str(&format!("\n{}", paint(NOTABLE, &odd)));
+        }
+        if !packets.unknown_ethertypes.is_empty() {
+            let types = packets.unknown_ethertypes.iter();
+            let types = types.map(|one| format!("{} {}", grouped(one.packets), one.ethertype));
+            text.push_str(&format!(
+                "\nunknown Ethernet types: {}",
+                style::listed(types)
+            ));
         }
         fact(out, "Packets", text)?;
         let total = packets.count;

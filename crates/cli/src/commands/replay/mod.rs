@@ -115,6 +115,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
     replayed.run(&mut pipeline, &mut frames, args, reporter)?;
     replayed.ports.flush()?;
+    frames.check()?;
     frames.warn(reporter);
     let capture = CaptureRow {
         source: frames.source().to_owned(),

@@ -153,10 +153,11 @@ fn seek(
         worker.process(&mut before, frame.time, &mut Discard);
     }
     interrupt::outcome()?;
+    frames.check()?;
     let (source, packets) = (frames.source(), frames.packets_read());
     Err(Failure::usage(match number {
         _ if number <= packets => {
-            format!("packet {number} of {source} is not of Ethernet, so no switch takes it")
+            format!("packet {number} of {source} cannot be made an Ethernet frame")
         }
         _ => format!(
             "there is no packet {number} in {source}; expected one of {}",

@@ -22,7 +22,21 @@ fn upper() -> impl Strategy<Value = Upper> {
     ]
 }
 
+/// Many headers in any order, all but hop-by-hop options and fragments.
+fn many_extensions() -> impl Strategy<Value = Vec<Extension>> {
+    let extension = prop_oneof![
+        (0..3_u8).prop_map(Extension::Routing),
+        (0..3_u8).prop_map(Extension::Destination),
+        (1..4_u8).prop_map(Extension::Authentication),
+    ];
+    prop::collection::vec(extension, 0..40)
+}
+
 fn extensions() -> impl Strategy<Value = Vec<Extension>> {
+    prop_oneof![4 => preferred_extensions(), 1 => many_extensions()]
+}
+
+fn preferred_extensions() -> impl Strategy<Value = Vec<Extension>> {
     // In the order that RFC 8200 recommends, each at most once.
     (
         prop::option::of(0..4_u8),
@@ -84,18 +98,22 @@ fn stack() -> impl Strategy<Value = Stack> {
         ]),
         prop::collection::vec(tag, 0..4),
         prop::collection::vec((0..1_u32 << 20, 0..8_u8), 0..3),
+        prop::option::weighted(0.2, any::<u16>()),
         net(),
         0..20_usize,
     )
-        .prop_map(|(link, tags, labels, net, padding)| {
-            let labels = match net {
-                Net::V4 { .. } | Net::V6 { .. } => labels,
+        .prop_map(|(link, tags, labels, session, net, padding)| {
+            let is_ip = matches!(net, Net::V4 { .. } | Net::V6 { .. });
+            let session = session.filter(|_| is_ip);
+            let labels = match session {
+                None if is_ip => labels,
                 _ => Vec::new(),
             };
             Stack {
                 link,
                 tags,
                 labels,
+                session,
                 net,
                 padding,
             }
@@ -197,7 +215,7 @@ proptest! {
 
     #[test]
     fn random_stacks_agree_with_etherparse(stack in stack()) {
-        let stack = Stack { link: LinkType::Ethernet, labels: vec![], ..stack };
+        let stack = Stack { link: LinkType::Ethernet, labels: vec![], session: None, ..stack };
         let compared = agrees_with_etherparse(&stack.bytes())?;
         // Routing headers and the order of the others aside, it reads them all.
         // It refuses ICMP timestamps of the wrong length.
@@ -216,7 +234,7 @@ proptest! {
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in any::<prop::sample::Index>(),
     ) {
-        let stack = Stack { link: LinkType::Ethernet, labels: vec![], ..stack };
+        let stack = Stack { link: LinkType::Ethernet, labels: vec![], session: None, ..stack };
         let mut frame = stack.bytes();
         for (at, value) in damage {
             let at = at.index(frame.len());
@@ -233,7 +251,7 @@ proptest! {
     fn random_bytes_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..200),
         ethertype in prop::sample::select(vec![
-            0x0800_u16, 0x86dd, 0x0806, 0x8847, 0x8100, 0x88a8, 0x0040, 0x88cc,
+            0x0800_u16, 0x86dd, 0x0806, 0x8847, 0x8100, 0x88a8, 0x0040, 0x88cc, 0x8864,
         ]),
     ) {
         for link in links() {

@@ -61,6 +61,8 @@ pub(crate) struct Stack {
     pub(crate) tags: Vec<(u16, u16, u8)>,
     /// Label and traffic class.
     pub(crate) labels: Vec<(u32, u8)>,
+    /// The number of a PPPoE session; without labels alone.
+    pub(crate) session: Option<u16>,
     pub(crate) net: Net,
     pub(crate) padding: usize,
 }
@@ -256,6 +258,7 @@ impl Stack {
             link: LinkType::Ethernet,
             tags: Vec::new(),
             labels: Vec::new(),
+            session: None,
             net,
             padding: 0,
         }
@@ -263,10 +266,10 @@ impl Stack {
 
     /// The EtherType after the tags.
     pub(crate) fn ethertype(&self) -> u16 {
-        if self.labels.is_empty() {
-            self.net.ethertype()
-        } else {
-            0x8847
+        match self.session {
+            Some(_) => 0x8864,
+            None if self.labels.is_empty() => self.net.ethertype(),
+            None => 0x8847,
         }
     }
 
@@ -317,7 +320,20 @@ impl Stack {
             let entry = (label << 12) | (u32::from(tc) << 9) | (bottom << 8) | 64;
             frame.extend(entry.to_be_bytes());
         }
-        frame.extend(self.net.bytes());
+        let net = self.net.bytes();
+        if let Some(session) = self.session {
+            let protocol: u16 = match self.net {
+                Net::V4 { .. } => 0x0021,
+                Net::V6 { .. } => 0x0057,
+                // Link control.
+                _ => 0xc021,
+            };
+            frame.extend([0x11, 0]);
+            frame.extend(session.to_be_bytes());
+            frame.extend(u16::try_from(net.len() + 2).unwrap().to_be_bytes());
+            frame.extend(protocol.to_be_bytes());
+        }
+        frame.extend(net);
         frame.resize(frame.len() + self.padding, 0);
         frame
     }

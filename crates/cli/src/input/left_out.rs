@@ -1,0 +1,69 @@
+//! Packets of a capture that a switch cannot take, by link type and reason.
+
+use std::collections::BTreeMap;
+
+use classyard_workload::capture::NoEthernetFrame;
+use classyard_workload::packet::LinkType;
+
+use crate::failure::Failure;
+use crate::output::join;
+use crate::output::style::counted;
+use crate::reporter::Reporter;
+
+/// Counts of packets that were left out.
+#[derive(Default)]
+pub(crate) struct LeftOut {
+    /// By number of the link type and reason: at most three for each number.
+    counts: BTreeMap<(u16, NoEthernetFrame), usize>,
+}
+
+impl LeftOut {
+    /// Counts a packet.
+    pub(crate) fn add(&mut self, link: LinkType, reason: NoEthernetFrame) {
+        *self.counts.entry((link.number(), reason)).or_default() += 1;
+    }
+
+    /// The number of packets.
+    pub(crate) fn total(&self) -> usize {
+        self.counts.values().sum()
+    }
+
+    /// Warns of the packets, if there are any.
+    pub(crate) fn warn(&self, reporter: Reporter) {
+        if !self.counts.is_empty() {
+            let packets = counted(self.total(), "packet");
+            reporter.warn(&format!("{packets} left out: {self}"));
+        }
+    }
+
+    /// Refuses a capture of which all packets were left out.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with the link types and the counts.
+    pub(crate) fn check(&self, source: &str, packets_taken: usize) -> Result<(), Failure> {
+        if packets_taken > 0 || self.counts.is_empty() {
+            return Ok(());
+        }
+        let message = format!("no packet of {source} can go through a pipeline: {self}");
+        Err(Failure::usage(message).with_help(link_help()))
+    }
+}
+
+impl std::fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let counts = self.counts.iter();
+        let parts = counts.map(|(&(number, reason), packets)| {
+            format!("{packets} of {} ({reason})", LinkType::from_number(number))
+        });
+        f.write_str(&join(parts, ", "))
+    }
+}
+
+/// Names the link types that are read.
+pub(crate) fn link_help() -> String {
+    let links = LinkType::PARSED.iter().map(ToString::to_string);
+    format!(
+        "packets of these link types are read: {}; `classyard formats capture` has more",
+        join(links, ", ")
+    )
+}
