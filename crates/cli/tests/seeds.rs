@@ -1,5 +1,5 @@
-//! No map has a hash function that is the same in every process: whoever knows
-//! it can choose rules, flows or packets that all fall into one bucket.
+//! No map has a hash function that is the same in every process: an attacker who
+//! knows it can choose rules, flows or packets that all fall into one bucket.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -8,6 +8,7 @@
 //! inner specification is there if and only if the engine wraps another one.
 
 use std::fmt;
+use std::str::FromStr;
 
 use super::padded::{build_padded, padded_width};
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
@@ -35,6 +36,8 @@ pub const MAX_NESTING: usize = 8;
 /// assert_eq!(spec, EngineSpec::named("forest")?.with("bucket", "4")?.with("isa", "scalar")?);
 /// assert_eq!(spec.options().whole("bucket"), 4);
 /// assert_eq!(spec.to_string(), "forest:bucket=4:isa=scalar");
+///
+/// assert_eq!(spec, "forest:bucket=4:isa=scalar".parse()?);
 ///
 /// let error = EngineSpec::parse("forest:isa=sse9").unwrap_err();
 /// assert_eq!(error.column(), 12);
@@ -328,6 +331,15 @@ impl EngineSpec {
         let costs = (self.engine.estimate)(&self.clone().seeded(0), &shape)?;
         limits.check_bytes(costs.bytes)?;
         Ok(costs)
+    }
+}
+
+impl FromStr for EngineSpec {
+    type Err = SpecError;
+
+    /// The same as [`EngineSpec::parse`].
+    fn from_str(text: &str) -> Result<EngineSpec, SpecError> {
+        EngineSpec::parse(text)
     }
 }
 

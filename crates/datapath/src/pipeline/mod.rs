@@ -35,7 +35,6 @@
 //! | `caching`, `cache_settings`, `cache_status`, `judge` | flow caches before the tables, and when they are asked |
 //! | `learn` | from packets in the tables to paths |
 //! | `program` | what is done with packets on a path |
-//! | `governor` | whether a cache pays for itself |
 //! | `choice`, `liveness` | the buckets of groups that packets go to |
 //! | `settings` | how a pipeline is kept |
 //! | `limiter` | meters at work |
