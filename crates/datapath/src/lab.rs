@@ -10,4 +10,18 @@
 //! | [`projection`] | the few bits of a key that a table's rules look at |
 
 pub use crate::cache::{microflow, sorted_tuples};
-pub use crate::{header_space, megaflow, projection};
+
+/// Sets of headers as unions of values under masks.
+pub mod header_space {
+    pub use crate::header_space::*;
+}
+
+/// Ways to compute the mask of a megaflow.
+pub mod megaflow {
+    pub use crate::megaflow::*;
+}
+
+/// The few bits of a key that a table's rules look at.
+pub mod projection {
+    pub use crate::projection::*;
+}
