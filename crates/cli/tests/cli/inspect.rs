@@ -103,8 +103,25 @@ fn shadowed_rules_are_found() {
     assert_eq!(shadowed["other_action"], 1);
     assert_eq!(shadowed["rules"][0]["rule"], 1);
     assert_eq!(shadowed["rules"][0]["by"], 0);
+    assert_eq!(shadowed["rules"][0]["name"], "hidden");
+    assert_eq!(shadowed["rules"][0]["by_name"], "wide");
+    let rows = run(&format!("inspect {rules} --format csv --no-engines")).csv();
+    let covered = rows.iter().filter(|row| row[1] == "covered_by");
+    let covered: Vec<_> = covered.map(|row| (&row[2][..], &row[3][..])).collect();
+    assert_eq!(covered, [("1", "0"), ("2", "0")]);
+    let many = "allow src=10.1.0.0/16 dport=80\n".repeat(12);
+    let many = folder.file(
+        "many",
+        format!("schema ipv4-5tuple\nallow name=all\n{many}"),
+    );
+    run(&format!("inspect {many} --no-engines"))
+        .exits(0)
+        .prints("0 all")
+        .prints("and 2 more rules");
     run(&format!("inspect {rules}"))
         .exits(0)
+        .prints("hidden")
+        .prints("0 wide")
         .prints("allow instead of drop")
         .prints("duplicate");
 }

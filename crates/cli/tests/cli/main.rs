@@ -21,6 +21,7 @@ mod limits;
 mod links;
 mod manners;
 mod mixed;
+mod outputs;
 mod plot;
 mod replay;
 mod reports;

@@ -4,9 +4,13 @@ use std::fs::File;
 
 use crate::support::{Folder, RULES, example, program, run, words};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 17] = [
     "classify",
     "explain",
+    "replay",
+    "trace",
+    "advise",
+    "calibrate",
     "bench",
     "plot",
     "reproduce",
@@ -36,7 +40,13 @@ fn every_command_has_help_with_an_example() {
             .exits(0)
             .silent()
             .prints("Usage");
+        run(&format!("help {command}"))
+            .exits(0)
+            .silent()
+            .prints("Example");
     }
+    run("help generate trace").exits(0).prints("Example");
+    run("help nothing").exits(2);
     run("generate trace --help").exits(0).prints("Example");
     run("--version")
         .exits(0)
@@ -85,6 +95,43 @@ fn engines_and_profiles_are_listed_in_every_form() {
     run("profiles --show nothing")
         .exits(2)
         .complains("no built-in profile");
+}
+
+#[test]
+fn reports_as_ndjson_are_those_of_json_on_one_line() {
+    for command in [
+        "engines",
+        "profiles",
+        "formats",
+        "explain",
+        "trace",
+        "inspect --no-engines",
+        "check --profiles acl1 --sizes 20 --count 20 -e linear,tss:seed=1",
+    ] {
+        let line = run(&format!("{command} --format ndjson")).exits(0);
+        assert_eq!(line.lines().len(), 1, "{command}");
+        let (line, whole) = (line.json(), run(&format!("{command} --format json")).json());
+        let keys = |report: &serde_json::Value| {
+            let keys = report.as_object().unwrap().keys();
+            keys.cloned().collect::<Vec<String>>()
+        };
+        assert_eq!(keys(&line), keys(&whole), "{command}");
+    }
+}
+
+#[test]
+fn former_names_of_flags_are_taken() {
+    let folder = Folder::new();
+    let new = run("generate --profile acl1 --count 20 --seed 3")
+        .exits(0)
+        .stdout;
+    let old = run("generate -p acl1 --rules 20 -s 3").exits(0).stdout;
+    assert_eq!(new, old);
+    let svg = folder.path("old.svg");
+    run(&format!("inspect --no-engines --svg {svg}")).exits(0);
+    assert!(folder.has("old.svg"));
+    run("check -p acl1 --sizes 20 --headers-drawn 20 -u 5 -e linear,tss").exits(0);
+    run("generate trace --headers 5 --expected").exits(0);
 }
 
 #[test]

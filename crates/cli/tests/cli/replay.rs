@@ -269,3 +269,47 @@ fn ports_and_packets_are_as_the_capture_has_them() {
         packets
     );
 }
+
+#[test]
+fn the_flows_with_most_packets_are_listed_first_and_alone() {
+    let all = run("replay --seconds 0 --format json").exits(0).json();
+    let all = all["flows"].as_array().unwrap();
+    let mut packets: Vec<u64> = all
+        .iter()
+        .map(|flow| flow["packets"].as_u64().unwrap())
+        .collect();
+    packets.sort_unstable_by(|a, b| b.cmp(a));
+    for top in [0, 3, 1000] {
+        let arguments = format!("replay --seconds 0 --top {top}");
+        let report = run(&format!("{arguments} --format json")).exits(0).json();
+        let flows = report["flows"].as_array().unwrap();
+        let listed: Vec<u64> = flows
+            .iter()
+            .map(|flow| flow["packets"].as_u64().unwrap())
+            .collect();
+        let expected = packets.len().min(top);
+        assert_eq!(listed, packets[..expected]);
+        assert_eq!(report["flows_not_listed"], all.len() - expected);
+    }
+    let more = format!("and {} more flows", all.len() - 3);
+    run("replay --seconds 0 --top 3").exits(0).prints(&more);
+}
+
+#[test]
+fn the_rate_is_of_as_many_packets_as_fit_and_the_report_tells() {
+    let report = run("replay --seconds 0.01 --format json")
+        .exits(0)
+        .silent()
+        .json();
+    assert_eq!(report["rate"]["held_packets"], report["capture"]["packets"]);
+    let arguments = "replay --seconds 0.01 --rate-memory 4K";
+    let report = run(&format!("{arguments} --format json"));
+    let report = report.exits(0).complains("--rate-memory").json();
+    let held = report["rate"]["held_packets"].as_u64().unwrap();
+    assert!((1..100).contains(&held), "{held}");
+    run(arguments)
+        .exits(0)
+        .prints(&format!("with the first {held} packets"));
+    let none = run("replay --seconds 0.01 --rate-memory 0 --format json").exits(0);
+    assert_eq!(none.json()["rate"], Value::Null);
+}

@@ -267,3 +267,49 @@ fn reports_once_in_a_while_are_for_captures() {
     assert_eq!(report["input"]["packets"]["count"], OFFICE);
     assert!(report.get("interim").is_none());
 }
+
+/// Runs a command on a pipe with the office capture `times` times, and measures the most
+/// memory that it has held when all is written.
+#[cfg(target_os = "linux")]
+fn peak_of(arguments: &str, times: usize) -> (u64, Value) {
+    let (header, records) = office();
+    let mut child = program()
+        .args(words(arguments))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let reader = std::thread::spawn(move || std::io::read_to_string(&mut stdout).unwrap());
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(&header).unwrap();
+    for _ in 0..times {
+        stdin.write_all(&records).unwrap();
+    }
+    let peak = peak_memory(&child);
+    drop(stdin);
+    let output = reader.join().unwrap();
+    assert!(child.wait().unwrap().success(), "{arguments}");
+    (peak, serde_json::from_str(&output).unwrap())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn replay_and_trace_hold_no_capture() {
+    let (_, records) = office();
+    let times = 100_000_000 / records.len() + 1;
+    let packets = OFFICE * times as u64;
+    let flows = example("office.flows");
+    let replay = format!("replay -p {flows} -c - --format json");
+    // 32 MiB of packets are held to measure the rate.
+    for (more, most_kib) in [("--seconds 0", 40 << 10), ("", 80 << 10)] {
+        let (peak, report) = peak_of(&format!("{replay} {more}"), times);
+        assert_eq!(report["capture"]["packets"], packets);
+        eprintln!("replay {more} of {packets} packets: {peak} KiB");
+        assert!(peak < most_kib, "{more}: {peak} KiB");
+    }
+    let trace = format!("trace -p {flows} -c - --format json --packet {packets}");
+    let (peak, _) = peak_of(&trace, times);
+    eprintln!("trace of packet {packets}: {peak} KiB");
+    assert!(peak < 40 << 10, "{peak} KiB");
+}

@@ -68,7 +68,9 @@ struct ShadowReport {
 #[derive(Serialize)]
 struct ShadowRow {
     rule: usize,
+    name: Option<String>,
     by: usize,
+    by_name: Option<String>,
     duplicate: bool,
     same_action: bool,
     #[serde(skip)]
@@ -314,7 +316,9 @@ impl InspectReport {
             let (rule, by) = (position(shadow.rule), position(shadow.by));
             ShadowRow {
                 rule,
+                name: policy.rule_name(shadow.rule).map(str::to_owned),
                 by,
+                by_name: policy.rule_name(shadow.by).map(str::to_owned),
                 duplicate: shadow.duplicate,
                 same_action: shadow.same_action,
                 views: (index < SHADOWS)
@@ -376,6 +380,9 @@ impl Report for InspectReport {
         }
         out.row(&[&"all", &"rules", &"", &self.rules])?;
         out.row(&[&"all", &"shadowed", &"", &self.shadowed.shadowed])?;
+        for row in &self.shadowed.rules {
+            out.row(&[&"all", &"covered_by", &row.rule, &row.by])?;
+        }
         for part in &self.parts {
             let name = &part.schema;
             out.row(&[name, &"rules", &"", &part.rules])?;

@@ -41,7 +41,7 @@ Examples:
   classyard replay -p switch.flows -c dump.pcap -o out
       and what goes out by each port, as out/port-2.pcap and so on
   classyard replay -p switch.flows -c dump.pcap --pace 10
-      ten times as fast as it was captured; without --pace, at once
+      at ten times the captured speed; without --pace, without waiting
   classyard replay -p switch.flows -c dump.pcap --seconds 5 --workers 2 --change-rate 100k
       how fast two threads are while flows change
   classyard replay -p switch.flows -c dump.pcap --top 10
@@ -54,9 +54,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     switch: SwitchArgs,
 
-    /// Wait between packets as the capture did, so many times as fast; without it, not
-    /// at all. Timeouts and meters go by the capture's time in any case
-    #[arg(long, value_name = "TIMES", value_parser = pace, help_heading = "Input")]
+    /// Replay at N times the captured speed; without it, without waiting
+    ///
+    /// Timeouts and meters use the capture's time in either case.
+    #[arg(long, value_name = "N", value_parser = pace, help_heading = "Input")]
     pace: Option<f64>,
 
     /// Write what goes out by each port to DIR/port-N.pcap, and what goes to the
@@ -93,7 +94,7 @@ fn pace(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(pace) if pace > 0.0 && pace <= 1e9 => Ok(pace),
         _ => Err(format!(
-            "`{text}` is no pace; expected a number above 0, such as 1 or 0.5"
+            "bad pace `{text}`; expected a number above 0, such as 1 or 0.5"
         )),
     }
 }

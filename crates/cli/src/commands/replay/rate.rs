@@ -25,17 +25,17 @@ use crate::input::limits::size;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RateArgs {
-    /// How long packets are processed flat out, in seconds; 0 for not at all
+    /// Seconds to measure the packet rate for; 0 for no measurement
     #[arg(long, default_value = "0.1", value_name = "SECONDS", value_parser = seconds, help_heading = "Rate")]
     seconds: Duration,
 
-    /// Threads that process packets, each all of them
+    /// Threads that process packets; each processes all packets
     #[arg(long, default_value = "1", value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=256), help_heading = "Rate")]
     pub(super) workers: u32,
 
-    /// Changes of flows per second meanwhile: one is removed, or added again
+    /// Flow changes per second during the measurement: a flow is removed, or added again
     ///
-    /// Each is a message by itself; every millisecond all are made visible.
+    /// Each change is a message by itself; changes are published every millisecond.
     #[arg(
         long = "change-rate",
         alias = "changes",
@@ -48,7 +48,7 @@ pub(super) struct RateArgs {
 
     /// Change flows of this table alone; without it, of all tables in turn
     ///
-    /// A change of a flow that every packet passes concerns all that caches know.
+    /// A change of a flow that every packet passes invalidates all cached flows.
     #[arg(
         long,
         value_name = "TABLE",
@@ -65,7 +65,7 @@ pub(super) struct RateArgs {
     #[arg(long, default_value = "32M", value_name = "SIZE", value_parser = size, help_heading = "Rate")]
     rate_memory: u64,
 
-    /// Time each part of the way as well, which costs a little
+    /// Time each stage of the processing as well, which slows it down a little
     #[arg(long, help_heading = "Rate")]
     nodes: bool,
 }

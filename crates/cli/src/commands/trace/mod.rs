@@ -20,11 +20,12 @@ use report::{TraceReport, Traced};
 
 /// Trace one packet through a pipeline of OpenFlow tables: which flows it meets, and why
 ///
-/// Tells every table that the packet comes to, the flow that wins it there with its
-/// line, flows that nearly won it and what refused them, the fields that mattered,
-/// meters, groups, what is rewritten, and what goes out where, and what flow caches know
-/// of it. Packets of the capture before it are processed first, so meters, timeouts and
-/// caches are as they were then. Without files, a packet of the embedded example is traced.
+/// Reports each table that the packet passes: the flow that wins with its line, flows
+/// that nearly won and the field that did not match, and the fields that mattered. Then
+/// meters, groups, rewritten fields, output ports, and the entry in the flow caches. The
+/// packets before it in the capture are processed first, so meters, timeouts and caches
+/// have the state that they had then. The capture is not held in memory. Without files, a
+/// packet of the embedded example is traced.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -51,8 +52,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HEX", value_parser = frame, conflicts_with_all = ["capture", "packet"], help_heading = "Input")]
     frame: Option<FrameBytes>,
 
-    /// For each table, tell so many flows that nearly won
-    #[arg(long, default_value = "2", value_name = "COUNT")]
+    /// Show N flows of each table that nearly won
+    #[arg(long, default_value = "2", value_name = "N")]
     near: usize,
 
     #[command(flatten)]
