@@ -88,7 +88,7 @@ impl<'t> FlowLine<'t> {
     /// # Errors
     /// A [`Fault`] about a part of the line.
     pub fn parse(line: &'t str, ports: &mut PortNames<'_>) -> Result<FlowLine<'t>, Fault<'t>> {
-        let (before, actions) = split(line)?;
+        let (before, actions) = split(line);
         let mut flow = FlowLine {
             table: 0,
             priority: DEFAULT_PRIORITY,
@@ -97,7 +97,7 @@ impl<'t> FlowLine<'t> {
             hard_timeout: 0,
             importance: 0,
             flags: FlowFlags::default(),
-            actions,
+            actions: actions.unwrap_or_default(),
             kind: Kind::default(),
             demands: Vec::new(),
         };
@@ -134,7 +134,11 @@ impl<'t> FlowLine<'t> {
             }
         }
         flow.check_needs()?;
-        Ok(flow)
+        match actions {
+            None => Err(Fault::missing(line, "`actions=…`")),
+            Some("") => Err(Fault::missing(line, "actions, or `drop`")),
+            Some(_) => Ok(flow),
+        }
     }
 
     /// The demands of the flow, each field once.
@@ -147,10 +151,7 @@ impl<'t> FlowLine<'t> {
     /// or it is no flow.
     #[must_use]
     pub fn table_of(line: &str) -> Option<u8> {
-        let (before, has_actions) = match split(line) {
-            Ok((before, _)) => (before, true),
-            Err(_) => (line, false),
-        };
+        let (before, actions) = split(line);
         let mut rest = before;
         let mut table = None;
         while let Some(part) = next_part(&mut rest) {
@@ -158,7 +159,7 @@ impl<'t> FlowLine<'t> {
                 table = Some(number(value, "table").ok()?);
             }
         }
-        table.or(has_actions.then_some(0))
+        table.or(actions.map(|_| 0))
     }
 
     fn word(&mut self, part: &'t str) -> Result<(), Fault<'t>> {
@@ -333,7 +334,10 @@ impl<'t> FlowLine<'t> {
             if tci != 0 {
                 return Err(Fault::new(
                     part,
-                    format!("{} matches no packet", quoted(part)),
+                    format!(
+                        "{} asks whether there is a VLAN tag, and matches no packet",
+                        quoted(part)
+                    ),
                     "the bit 0x1000 for packets with a VLAN tag, or a value of 0 for packets without",
                 ));
             }
@@ -415,25 +419,18 @@ fn is_other_command(part: &str) -> bool {
     )
 }
 
-/// The text before `actions=`, and the text behind it.
-fn split(line: &str) -> Result<(&str, &str), Fault<'_>> {
+/// The text before `actions=`, and the text behind it if there is such a word.
+fn split(line: &str) -> (&str, Option<&str>) {
     let mut rest = line;
     loop {
         let before = rest;
         let Some(part) = next_part(&mut rest) else {
-            return Err(Fault::missing(line, "`actions=…`"));
+            return (line, None);
         };
-        let start = line.len() - before.len();
-        let key = ["actions=", "action="]
-            .into_iter()
-            .find(|key| part.starts_with(key));
-        if let Some(key) = key {
-            let at = start + before.find(key).unwrap_or(0);
-            let actions = line[at + key.len()..].trim();
-            if actions.is_empty() {
-                return Err(Fault::missing(line, "actions, or `drop`"));
-            }
-            return Ok((&line[..at], actions));
+        let mut keys = ["actions=", "action="].into_iter();
+        if let Some(key) = keys.find(|key| part.starts_with(key)) {
+            let at = line.len() - before.len() + before.find(key).unwrap_or(0);
+            return (&line[..at], Some(line[at + key.len()..].trim()));
         }
     }
 }

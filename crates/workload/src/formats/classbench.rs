@@ -202,11 +202,20 @@ fn merged_rules(text: &str) -> usize {
     merged
 }
 
-/// The columns of a line behind the protocol.
+/// The columns of a line behind the protocol; nothing for flags that demand nothing.
 fn left_out(line: &str) -> &str {
     let behind = line.split_once("0x").map_or("", |(_, behind)| behind);
     let end = behind.find(|c: char| c.is_ascii_whitespace());
-    end.map_or("", |end| behind[end..].trim())
+    let columns = end.map_or("", |end| behind[end..].trim());
+    let mask = columns.split_once('/').map_or("", |(_, mask)| mask);
+    let no_demand = mask
+        .strip_prefix("0x")
+        .unwrap_or(mask)
+        .trim_start_matches('0');
+    if no_demand.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return columns;
+    }
+    no_demand.trim()
 }
 
 /// The parts for IPv4 and for IPv6, or `None` if the choice has other schemas.

@@ -58,11 +58,11 @@ impl Actions {
 
     /// Takes the action of a rule; `part` is its text. In quotes it is taken as it stands.
     pub(super) fn take<'t>(&mut self, action: &str, part: &'t str) -> Result<(), Fault<'t>> {
-        if self.is_known(action) || self.unknown.contains(action) {
+        let is_quoted = part.starts_with('"');
+        if is_quoted || self.is_known(action) || self.unknown.contains(action) {
             return Ok(());
         }
-        let is_quoted = part.starts_with('"');
-        if let Some(near) = self.near(action).filter(|_| !is_quoted) {
+        if let Some(near) = self.near(action) {
             return Err(Fault::new(
                 part,
                 format!("unknown action {}; did you mean `{near}`?", quoted(action)),
