@@ -7,6 +7,7 @@ use classyard_text::ofctl::{FlowLine, PortNames};
 
 use super::actions::instructions;
 use super::fields;
+use crate::error::ErrorCode;
 use crate::flow::{Command, FlowFlags, FlowMod, TableId};
 
 /// Reads a flow to add: attributes and a match, then `actions=` and what follows.
@@ -41,7 +42,11 @@ pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<Read,
     let actions = flow.actions;
     message.instructions = Arc::new(instructions(actions, flow.kind, ports)?);
     let checked = message.instructions.check(message.table, &message.flow);
-    checked.map_err(|error| Fault::new(actions, error.to_string(), super::TAKEN))?;
+    checked.map_err(|error| match error.code() {
+        // Such as `normal`: the same reason for all flows.
+        ErrorCode::BadOutPort => Fault::unsupported(actions, error.to_string(), super::TAKEN),
+        _ => Fault::new(actions, error.to_string(), super::TAKEN),
+    })?;
     let has_stray_bits = flow.demands().iter().any(|demand| demand.has_stray_bits);
     Ok(Read {
         message,

@@ -480,8 +480,8 @@ fn a_dump_is_read_as_it_is_printed() {
         read_policy("f", &text, None, choice.as_ref(), &options)
     };
     let loaded = table(0, Some("openflow15"), true).unwrap();
-    // An address of IPv6, and `ip_ecn`.
-    assert_eq!((loaded.value.len(), loaded.skipped.total()), (12, 2));
+    // An address of IPv6, `ip_ecn`, and a mask on `metadata`.
+    assert_eq!((loaded.value.len(), loaded.skipped.total()), (11, 3));
     let notes = loaded.notes.join("\n");
     for note in [
         "2 ports are called by name and got numbers: eth0.1 = 1, eth1 = 2",
