@@ -22,8 +22,9 @@
 //! line whose table cannot be told is a bad line. Jumps (`resubmit`,
 //! `goto_table`) are not followed; they are counted in a note, too.
 //!
-//! Fields go where the schema has one for them: `openflow15` unless another is
-//! asked for; for five-tuples the Ethernet type picks the family and there is no
+//! Fields go where the schema has one for them: that of a comment `# schema NAME`
+//! over the first flow, else `dual-5tuple` if a flow has addresses of IPv6, else
+//! `openflow15`, unless another is asked for; for five-tuples the Ethernet type picks the family and there is no
 //! place for the fields below IP. A flow that demands a field for which the
 //! schema has no place is an error, as is a mask where the schema takes one
 //! value (`dl_src` in `openflow15`): dropping it would change decisions. Ports
@@ -60,7 +61,9 @@
 //! 0 with a tag or without, is what `vlan_vid=0` is written as.
 //!
 //! Counters and ages are passed over; cookies, timeouts and flags are passed
-//! over and counted in a note. `#` starts a comment anywhere.
+//! over and counted in a note. So are groups, meters and tables, for which rules have
+//! no place. Ports by name get numbers, which a note lists. `#` starts a comment
+//! anywhere. The syntax is that of [`classyard_text::ofctl`], as it is for pipelines.
 //!
 //! # Writing
 //!
