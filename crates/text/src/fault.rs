@@ -49,17 +49,6 @@ impl<'t> Fault<'t> {
         }
     }
 
-    /// The same fault, of another part.
-    #[must_use]
-    pub fn about<'o>(self, part: &'o str) -> Fault<'o> {
-        Fault {
-            part,
-            found: self.found,
-            expected: self.expected,
-            reason: self.reason,
-        }
-    }
-
     /// The part of the line.
     #[must_use]
     pub fn part(&self) -> &'t str {

@@ -111,7 +111,7 @@ pub fn find<T: Copy>(
         is_complete: true,
     };
     let mut compared = 0_usize;
-    for sets in classes.values().map(|sets| Vec::from_iter(sets)) {
+    for sets in classes.values().map(Vec::from_iter) {
         for (at, (masks, flows)) in sets.iter().enumerate() {
             for (other_masks, others) in &sets[..at] {
                 compared += flows.len() + others.len();

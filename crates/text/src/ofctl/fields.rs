@@ -260,8 +260,8 @@ const REGISTERS: [FieldSpec; 16] = [
 
 /// The field of a name of OpenFlow 1.3.
 fn by_name(name: &str) -> Option<&'static FieldSpec> {
-    let all = FIELDS.iter().chain(&REGISTERS);
-    all.into_iter().find(|spec| spec.name == name)
+    let mut all = FIELDS.iter().chain(&REGISTERS);
+    all.find(|spec| spec.name == name)
 }
 
 /// The field of a name, old or new; that of an old name may depend on the kind of

@@ -111,10 +111,10 @@ impl Actions {
 
     /// A known word that another one is nearly.
     fn near(&self, action: &str) -> Option<&str> {
-        let known = BUILT_IN
+        let mut known = BUILT_IN
             .into_iter()
             .chain(self.declared.iter().map(String::as_str));
-        known.into_iter().find(|known| is_near(action, known))
+        known.find(|known| is_near(action, known))
     }
 }
 
