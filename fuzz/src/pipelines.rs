@@ -37,27 +37,39 @@ impl Sink for Counted {
 pub(crate) fn pipelines(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let lines: Vec<&str> = text.lines().collect();
+    let settings = || {
+        let engine = EngineSpec::parse("tuplemerge").expect("it is registered");
+        let settings = TableSettings::new(engine).expect("it takes updates");
+        settings.rebuild_below(8)
+    };
     let located = match text::read(&text) {
         Ok(located) => located,
         Err(problems) => {
             assert!(!problems.is_empty(), "a reason");
-            for problem in problems {
+            for problem in problems.shown() {
                 let columns = lines[problem.line - 1].chars().count() + 1;
                 assert!((1..=columns).contains(&problem.column), "{problem}");
                 assert!(!problem.found.is_empty(), "{problem}");
             }
+            let empty = Pipeline::new(settings());
+            let filled = text::fill(empty, "pipeline", &text, true, Duration::ZERO);
+            assert!(filled.is_ok(), "bad lines are skipped");
             return;
         }
     };
     for one in &located {
         let written = one.message.to_string();
         let again = text::read(&written);
-        let again = again.unwrap_or_else(|problems| panic!("{written}: {}", problems[0]));
+        let again = again.unwrap_or_else(|problems| panic!("{written}: {problems}"));
         assert_eq!(again[0].message, one.message, "{written}");
     }
-    let engine = EngineSpec::parse("tuplemerge").expect("it is registered");
-    let settings = TableSettings::new(engine).expect("it takes updates");
-    let mut pipeline = Pipeline::new(settings.rebuild_below(8));
+    // Piece by piece, with and without bad lines.
+    for skip_bad in [false, true] {
+        let empty = Pipeline::new(settings());
+        let filled = text::fill(empty, "pipeline", &text, skip_bad, Duration::ZERO);
+        assert!(filled.is_ok() || !skip_bad, "bad lines are skipped");
+    }
+    let mut pipeline = Pipeline::new(settings());
     let ports = [1, 2, 3].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
     let added = pipeline.apply(&ports, Duration::ZERO);
     added.expect("numbers of ports");

@@ -78,6 +78,12 @@ impl Reporter {
                 "\n  and {} more",
                 problems.total() - SKIPPED_SHOWN
             ));
+            let reasons = problems.by_reason();
+            let reasons = reasons
+                .iter()
+                .map(|(reason, count)| format!("{count} {reason}"));
+            let reasons: Vec<String> = reasons.collect();
+            text.push_str(&format!("\n  in all: {}", reasons.join(", ")));
         }
         self.warn(&text);
     }

@@ -13,11 +13,7 @@ use thiserror::Error;
 
 use crate::limits::{self, FileLimit};
 
-/// The most problems that are kept to be shown; the rest are counted.
-pub const SHOWN: usize = 20;
-
-/// The most characters of a source line that a problem carries along.
-const EXCERPT: usize = 200;
+pub use classyard_text::{Problem, Problems, SHOWN};
 
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,175 +39,30 @@ impl ReadOptions {
         max_bytes: FileLimit::TEXT.bytes,
         table: None,
     };
+
+    /// Ends reading: the value with the problems that were skipped, or, unless
+    /// bad lines may be skipped, the problems as an error.
+    ///
+    /// # Errors
+    /// [`ReadError::Bad`] when there are problems and bad lines may not be skipped.
+    pub fn finish<T>(&self, problems: Problems, value: T) -> Result<Loaded<T>, ReadError> {
+        if problems.is_empty() || self.skip_bad {
+            Ok(Loaded {
+                value,
+                skipped: problems,
+                notes: Vec::new(),
+                merged_rules: 0,
+            })
+        } else {
+            Err(ReadError::Bad(problems))
+        }
+    }
 }
 
 impl Default for ReadOptions {
     /// [`ReadOptions::DEFAULT`].
     fn default() -> ReadOptions {
         ReadOptions::DEFAULT
-    }
-}
-
-/// One thing that is wrong in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The line, counted from 1.
-    pub line: usize,
-    /// The column of the first offending character, counted from 1.
-    pub column: usize,
-    /// The number of offending characters; 0 where something is missing.
-    pub length: usize,
-    /// The line itself, cut at a reasonable length.
-    pub excerpt: String,
-    /// What is there, or what is wrong with it.
-    pub found: String,
-    /// What should be there, or what to do.
-    pub expected: String,
-}
-
-impl Problem {
-    /// A problem with a part of a line.
-    ///
-    /// `line` counts from 1, `text` is the whole line and `part` a slice of it,
-    /// from which column and length follow. (A `part` that is no slice of
-    /// `text` is taken to stand at its end.)
-    #[must_use]
-    pub fn at(line: usize, text: &str, part: &str, found: String, expected: String) -> Problem {
-        let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
-        let before = text.get(..offset).unwrap_or(text);
-        Problem {
-            line,
-            column: before.chars().count() + 1,
-            length: part.chars().count(),
-            excerpt: text.chars().take(EXCERPT).collect(),
-            found,
-            expected,
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Problem {
-            line,
-            column,
-            found,
-            expected,
-            ..
-        } = self;
-        write!(f, "{line}:{column}: {found}; expected {expected}")
-    }
-}
-
-/// The problems of one file: the first [`SHOWN`] of them and their number.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems {
-    source: String,
-    shown: Vec<Problem>,
-    total: usize,
-    good: usize,
-}
-
-impl Problems {
-    /// None yet, in a file of that name.
-    #[must_use]
-    pub fn new(source: &str) -> Problems {
-        Problems {
-            source: source.to_owned(),
-            shown: Vec::new(),
-            total: 0,
-            good: 0,
-        }
-    }
-
-    /// Adds a problem.
-    pub fn push(&mut self, problem: Problem) {
-        self.total += 1;
-        if self.shown.len() < SHOWN {
-            self.shown.push(problem);
-        }
-    }
-
-    /// The file's name.
-    #[must_use]
-    pub fn source(&self) -> &str {
-        &self.source
-    }
-
-    /// The first problems, in file order.
-    #[must_use]
-    pub fn shown(&self) -> &[Problem] {
-        &self.shown
-    }
-
-    /// How many problems there are.
-    #[must_use]
-    pub fn total(&self) -> usize {
-        self.total
-    }
-
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.total == 0
-    }
-
-    /// Says how many lines of the file are good, where they can be loaded
-    /// without the bad ones.
-    #[must_use]
-    pub fn beside(mut self, good: usize) -> Problems {
-        self.good = good;
-        self
-    }
-
-    /// Whether [`ReadOptions::skip_bad`] would load something: the reader can
-    /// leave bad lines out, and some lines are good.
-    #[must_use]
-    pub fn can_be_skipped(&self) -> bool {
-        self.good > 0
-    }
-
-    /// Ends reading: the value with the problems that were skipped, or, unless
-    /// bad lines may be skipped, the problems as an error.
-    ///
-    /// # Errors
-    /// [`ReadError::Bad`] when there are problems and `options` do not allow to
-    /// skip them.
-    pub fn finish<T>(self, value: T, options: &ReadOptions) -> Result<Loaded<T>, ReadError> {
-        if self.is_empty() || options.skip_bad {
-            Ok(Loaded {
-                value,
-                skipped: self,
-                notes: Vec::new(),
-            })
-        } else {
-            Err(ReadError::Bad(self))
-        }
-    }
-}
-
-impl fmt::Display for Problems {
-    /// One `file:line:column: found; expected …` for each problem shown, then
-    /// how many more there are.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, problem) in self.shown.iter().enumerate() {
-            let separator = if index == 0 { "" } else { "\n" };
-            write!(f, "{separator}{}:{problem}", self.source)?;
-        }
-        if self.total > self.shown.len() {
-            write!(
-                f,
-                "\n{}: {} more {}",
-                self.source,
-                self.total - self.shown.len(),
-                if self.total - self.shown.len() == 1 {
-                    "problem"
-                } else {
-                    "problems"
-                }
-            )?;
-        }
-        Ok(())
     }
 }
 
@@ -225,6 +76,9 @@ pub struct Loaded<T> {
     /// What was read but lost some of its meaning, one sentence each: columns
     /// or attributes that the rules here have no place for.
     pub notes: Vec<String>,
+    /// Rules that differ from an earlier one only in what was left out, such as the TCP
+    /// flags of ClassBench's files, and so are duplicates here.
+    pub merged_rules: usize,
 }
 
 /// `1 rule`, `2 rules`, of a noun in the plural.
@@ -338,32 +192,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_follow_from_the_part() {
-        let text = "déjà vu 42";
-        let part = &text[text.find("42").unwrap()..];
-        let problem = Problem::at(3, text, part, "`42`".into(), "a word".into());
-        assert_eq!((problem.line, problem.column, problem.length), (3, 9, 2));
-        assert_eq!(problem.to_string(), "3:9: `42`; expected a word");
-    }
-
-    #[test]
-    fn only_the_first_problems_are_kept_and_all_are_counted() {
+    fn bad_lines_are_an_error_unless_they_may_be_skipped() {
         let mut problems = Problems::new("f");
-        for line in 1..=25 {
-            problems.push(Problem::at(line, "x", "x", "`x`".into(), "y".into()));
-        }
-        assert_eq!((problems.shown().len(), problems.total()), (SHOWN, 25));
-        assert!(problems.to_string().ends_with("f: 5 more problems"));
-        assert!(
-            problems
-                .clone()
-                .finish((), &ReadOptions::default())
-                .is_err()
-        );
+        problems.push(Problem::at(1, "x", "x", "`x`".into(), "y".into()));
+        let strict = ReadOptions::default();
+        assert!(strict.finish(problems.clone(), ()).is_err());
         let skip = ReadOptions {
             skip_bad: true,
-            ..ReadOptions::default()
+            ..strict
         };
-        assert_eq!(problems.finish(7, &skip).unwrap().value, 7);
+        assert_eq!(skip.finish(problems, 7).unwrap().value, 7);
     }
 }

@@ -131,10 +131,19 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         Some(to) => to,
         None => ending(&args.output, from)?,
     };
+    if is_same_file(&args.input, &args.output) {
+        return Err(
+            Failure::usage(format!("{} is both read and written", args.input.display()))
+                .with_help("write to another file, and rename it if it is as wanted"),
+        );
+    }
     if let Kind::Rules(format) = from {
         let Kind::Rules(to) = to else {
             return Err(mismatch(args, from, to));
         };
+        if format == to {
+            keeps_comments(args, &bytes)?;
+        }
         // Read by path, so that schema files beside the rules are found.
         let reading = RulesArgs {
             rules_format: Some(format),
@@ -180,6 +189,36 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             write_capture(&trace, &args.output, one_a_microsecond, reporter)
         }
     }
+}
+
+/// True if two paths are one file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    if is_dash(one) || is_dash(other) {
+        return false;
+    }
+    let paths = (one.canonicalize(), other.canonicalize());
+    matches!(paths, (Ok(one), Ok(other)) if one == other)
+}
+
+/// Refuses rules whose comments would be lost for nothing, as they would be written in
+/// the format that they are in.
+fn keeps_comments(args: &Args, bytes: &[u8]) -> Result<(), Failure> {
+    // The schema of flows is said in a comment, which is written again.
+    let is_comment =
+        |line: &&[u8]| line.trim_ascii_start().starts_with(b"#") && !line.starts_with(b"# schema ");
+    let comments = bytes
+        .split(|&byte| byte == b'\n')
+        .filter(is_comment)
+        .count();
+    if comments == 0 {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "{} has {} and would be written in its own format without them",
+        source_name(&args.input),
+        counted(comments, "comment line")
+    ))
+    .with_help("copy the file, or take the comments out first"))
 }
 
 fn mismatch(args: &Args, from: Kind, to: Kind) -> Failure {

@@ -65,6 +65,8 @@ pub(crate) struct LoadedRules {
     pub(crate) embedded: bool,
     /// How many bad lines were left out.
     pub(crate) skipped: usize,
+    /// Rules that differ from an earlier one only in what was left out of the file.
+    pub(crate) merged: usize,
 }
 
 impl RulesArgs {
@@ -147,6 +149,7 @@ fn finish(
         source,
         embedded,
         skipped: loaded.skipped.total(),
+        merged: loaded.merged_rules,
     }
 }
 

@@ -1,16 +1,16 @@
 //! What `replay` and `trace` run: a pipeline, and the packets of a capture.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::EngineSpec;
-use classyard_datapath::flow::{FlowEntry, TableId};
+use classyard_datapath::flow::FlowEntry;
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
-use classyard_datapath::{Action, Field, FlowMatch, GroupId, MeterId, PortNo, TableSettings, text};
+use classyard_datapath::text::{self, Filled};
+use classyard_datapath::{Action, Field, GroupId, MeterId, PortNo, TableSettings};
 use classyard_workload::capture;
-use classyard_workload::diagnostic::{Problem, Problems, ReadError};
+use classyard_workload::diagnostic::ReadError;
 
 use super::files::only_one_from_stdin;
 use super::headers::{OpenCapture, open_capture};
@@ -38,6 +38,13 @@ pub(crate) struct SwitchArgs {
     /// pcapng file's interface, from 1
     #[arg(long, value_name = "PORT", help_heading = "Input", value_parser = clap::value_parser!(u32).range(1..=0xffff_ff00))]
     pub(crate) in_port: Option<u32>,
+
+    /// Leave bad lines of the pipeline out and go on with the good ones
+    ///
+    /// How many were left out and why is said on standard error. Without it, a
+    /// single bad line means that nothing is loaded.
+    #[arg(long, help_heading = "Input")]
+    skip_bad: bool,
 
     #[command(flatten)]
     bytes: ByteLimit,
@@ -77,17 +84,27 @@ impl SwitchArgs {
             ),
         };
         let settings = TableSettings::new(self.engine.clone())?;
-        let mut pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
-        match text::load(&content, &mut pipeline, Duration::ZERO) {
-            Ok(located) => {
-                // Engines that were filled rule by rule answer as well, only not as fast.
-                if let Err(error) = pipeline.rebuild() {
-                    reporter.note(&format!("engines stay as they were filled: {error}"));
-                }
-                Ok((pipeline, Lines::of(name, &located)))
-            }
-            Err(problems) => Err(bad_lines(&name, &content, problems).into()),
+        let pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
+        let filled = text::fill(pipeline, &name, &content, self.skip_bad, Duration::ZERO);
+        let Filled {
+            mut pipeline,
+            lines,
+            skipped,
+            notes,
+        } = filled.map_err(ReadError::Bad)?;
+        reporter.skipped(&skipped);
+        for note in notes {
+            reporter.note(&format!("{name}: {note}"));
         }
+        // Engines that were filled rule by rule answer as well, only not as fast.
+        if let Err(error) = pipeline.rebuild() {
+            reporter.note(&format!("engines stay as they were filled: {error}"));
+        }
+        let lines = Lines {
+            source: name,
+            lines,
+        };
+        Ok((pipeline, lines))
     }
 
     /// Opens the capture, or the embedded one, to read it packet by packet.
@@ -102,80 +119,28 @@ impl SwitchArgs {
     }
 }
 
-/// Where the parts of a pipeline stand in its file. The last line about one counts.
+/// The lines of the parts of a pipeline in its file. The last line about one counts.
 pub(crate) struct Lines {
     /// The file's name.
     pub(crate) source: String,
-    flows: HashMap<(TableId, u16, Arc<FlowMatch>), usize>,
-    groups: HashMap<GroupId, usize>,
-    meters: HashMap<MeterId, usize>,
+    lines: text::Lines,
 }
 
 impl Lines {
-    fn of(source: String, located: &[text::Located]) -> Lines {
-        let mut lines = Lines {
-            source,
-            flows: HashMap::new(),
-            groups: HashMap::new(),
-            meters: HashMap::new(),
-        };
-        for one in located {
-            match &one.message {
-                Message::Flow(flow) => {
-                    let key = (flow.table, flow.priority, Arc::clone(&flow.flow));
-                    lines.flows.insert(key, one.line);
-                }
-                Message::Group(group) => {
-                    lines.groups.insert(group.group.id, one.line);
-                }
-                Message::Meter(meter) => {
-                    lines.meters.insert(meter.meter.id, one.line);
-                }
-                Message::Table(_) | Message::Port(..) => {}
-            }
-        }
-        lines
-    }
-
     /// The line of a flow.
     pub(crate) fn flow(&self, entry: &FlowEntry) -> Option<usize> {
-        let key = (entry.table, entry.priority, Arc::clone(&entry.flow));
-        self.flows.get(&key).copied()
+        self.lines.flow(entry.id)
     }
 
     /// The line of a group.
     pub(crate) fn group(&self, group: GroupId) -> Option<usize> {
-        self.groups.get(&group).copied()
+        self.lines.group(group)
     }
 
     /// The line of a meter.
     pub(crate) fn meter(&self, meter: MeterId) -> Option<usize> {
-        self.meters.get(&meter).copied()
+        self.lines.meter(meter)
     }
-}
-
-/// Problems of a pipeline, as those of other files are shown.
-fn bad_lines(name: &str, content: &str, found: Vec<text::Problem>) -> ReadError {
-    let mut problems = Problems::new(name);
-    for problem in found {
-        let line = content.lines().nth(problem.line - 1).unwrap_or_default();
-        let from = line.char_indices().nth(problem.column - 1);
-        let part = &line[from.map_or(line.len(), |(at, _)| at)..];
-        let end = part.char_indices().nth(problem.length);
-        let part = &part[..end.map_or(part.len(), |(at, _)| at)];
-        let expected = match problem.expected.is_empty() {
-            true => "what a switch takes".to_owned(),
-            false => problem.expected,
-        };
-        problems.push(Problem::at(
-            problem.line,
-            line,
-            part,
-            problem.found,
-            expected,
-        ));
-    }
-    ReadError::Bad(problems)
 }
 
 /// Adds the ports that packets come in by, and all that the pipeline names; all are up.

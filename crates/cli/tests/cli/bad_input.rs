@@ -215,3 +215,40 @@ fn skipping_is_suggested_only_where_it_loads_something() {
     suggested(format!("classify {rules} -c {mixed}"), false);
     suggested(format!("inspect {rules} --limit-rules 1"), false);
 }
+
+/// A pipeline with actions that are not supported runs without the flows that have them.
+#[test]
+fn flows_that_are_not_supported_are_skipped_by_reason() {
+    let folder = Folder::new();
+    let mut dump = "NXST_FLOW reply (xid=0x4):\n".to_owned();
+    for number in 0..30 {
+        dump.push_str(&format!(
+            " priority={},ip actions=ct(table=1)\n",
+            number + 1
+        ));
+    }
+    dump.push_str(" priority=40,udp actions=resubmit(,1)\n priority=0 actions=FLOOD\n");
+    let pipeline = folder.file("dump.flows", dump);
+    let packets = example("office.pcap");
+    run(&format!("replay -p {pipeline} -c {packets}"))
+        .exits(2)
+        .complains("dump.flows:2:")
+        .complains("31 bad lines")
+        .complains("use --skip-bad");
+    run(&format!("replay -p {pipeline} -c {packets} --skip-bad"))
+        .exits(0)
+        .complains("31 bad lines were skipped")
+        .complains("in all: 30 unsupported action `ct`, 1 unsupported action `resubmit`");
+}
+
+#[test]
+fn a_misspelt_action_is_refused_with_the_word_that_was_meant() {
+    let folder = Folder::new();
+    let rules = folder.file(
+        "fw.rules",
+        "schema ipv4-5tuple\nalow src=10.0.0.0/8\ndrop\n",
+    );
+    run(&format!("inspect {rules}"))
+        .exits(2)
+        .complains("did you mean `allow`?");
+}

@@ -226,3 +226,41 @@ fn what_makes_no_sense_is_refused() {
         .complains("1 bad line was skipped");
     assert_eq!(folder.read("out.classbench").lines().count(), 1);
 }
+
+/// The file that is written says its schema, whatever the family of the rules.
+#[test]
+fn converted_flows_are_classified_without_a_schema() {
+    let folder = Folder::new();
+    let headers = "1 2 3 80 6\n";
+    let trace = folder.file("trace", headers);
+    for rules in [
+        "schema ipv4-5tuple\nallow proto=tcp dport=80\n",
+        "schema dual-5tuple\nallow proto=tcp src=10.0.0.0/8 dport=80\ndrop src=2001:db8::/32\n",
+    ] {
+        let rules = folder.file("fw.rules", rules);
+        let flows = folder.path("x.flows");
+        run(&format!("convert {rules} {flows}")).exits(0);
+        run(&format!("classify -r {flows} -t {trace} --repeat 1")).exits(0);
+    }
+}
+
+#[test]
+fn comments_are_not_lost_and_the_input_is_not_overwritten() {
+    let folder = Folder::new();
+    let text = "schema ipv4-5tuple\n# web\nallow dport=80\n";
+    let rules = folder.file("a.rules", text);
+    let other = folder.path("b.rules");
+    run(&format!("convert {rules} {rules}"))
+        .exits(2)
+        .complains("is both read and written");
+    run(&format!("convert {rules} {other}"))
+        .exits(2)
+        .complains("1 comment line");
+    assert!(!folder.has("b.rules"));
+    assert_eq!(folder.read("a.rules"), text);
+    // Without comments it is written; to another format, too.
+    let plain = folder.file("c.rules", text.replace("# web\n", ""));
+    run(&format!("convert {plain} {other}")).exits(0);
+    let flows = folder.path("a.flows");
+    run(&format!("convert {rules} {flows}")).exits(0);
+}

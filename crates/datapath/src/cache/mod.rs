@@ -14,7 +14,7 @@
 pub(crate) mod bits;
 pub(crate) mod change;
 pub(crate) mod entry_paths;
-pub mod finder;
+pub(crate) mod finder;
 pub mod microflow;
 pub(crate) mod path;
 pub mod sorted_tuples;

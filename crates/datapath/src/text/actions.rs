@@ -1,7 +1,10 @@
 //! Actions and instructions.
 
-use super::fields::{self, Kind};
-use super::scan::{Fault, part_number, parts, quoted};
+use classyard_text::Fault;
+use classyard_text::line::quoted;
+use classyard_text::ofctl::{Kind, PortNames, number, parts};
+
+use super::fields;
 use crate::action::{Action, GroupId, PortNo};
 use crate::field::{Field, VLAN_PRESENT};
 use crate::flow::{Instructions, TableId};
@@ -9,12 +12,13 @@ use crate::flow_match::FieldValue;
 use crate::meter::MeterId;
 
 /// Reads what follows `actions=`: actions to apply, and instructions among them.
-pub(super) fn instructions(text: &str, kind: Kind) -> Result<Instructions, Fault<'_>> {
+pub(super) fn instructions<'t>(
+    text: &'t str,
+    kind: Kind,
+    ports: &mut PortNames<'_>,
+) -> Result<Instructions, Fault<'t>> {
     let mut read = Instructions::default();
     let parts = parts(text);
-    if parts.is_empty() {
-        return Err(Fault::missing(text, "actions, or `drop`"));
-    }
     for part in &parts {
         let (name, value) = named(part);
         let again = |is_there: bool| match is_there {
@@ -31,13 +35,13 @@ pub(super) fn instructions(text: &str, kind: Kind) -> Result<Instructions, Fault
                 let found = "`drop` beside other actions";
                 return Err(Fault::new(part, found, "`drop` alone, or none"));
             }
-            "goto_table" | "resubmit" if name == "goto_table" => {
+            "goto_table" => {
                 again(read.goto_table.is_some())?;
-                read.goto_table = Some(TableId(part_number(value, "table")?));
+                read.goto_table = Some(TableId(number(value, "goto_table")?));
             }
             "meter" => {
                 again(read.meter.is_some())?;
-                read.meter = Some(MeterId(part_number(value, "meter")?));
+                read.meter = Some(MeterId(number(value, "meter")?));
             }
             "clear_actions" => {
                 again(read.clear)?;
@@ -48,26 +52,30 @@ pub(super) fn instructions(text: &str, kind: Kind) -> Result<Instructions, Fault
                 let (value, mask) = value
                     .split_once('/')
                     .unwrap_or((value, "0xffffffffffffffff"));
-                let mask = part_number(mask, "mask")?;
-                read.metadata = Some((part_number(value, "value of metadata")?, mask));
+                let mask = number(mask, "write_metadata")?;
+                read.metadata = Some((number(value, "write_metadata")?, mask));
             }
             "write_actions" => {
                 again(!read.write.is_empty())?;
-                read.write = actions(value, kind)?;
+                read.write = actions(value, kind, ports)?;
             }
-            "apply_actions" => read.apply.extend(actions(value, kind)?),
-            _ => read.apply.push(action(part, kind)?),
+            "apply_actions" => read.apply.extend(actions(value, kind, ports)?),
+            _ => read.apply.push(action(part, kind, ports)?),
         }
     }
     Ok(read)
 }
 
 /// Reads a list of actions.
-pub(super) fn actions(text: &str, kind: Kind) -> Result<Vec<Action>, Fault<'_>> {
+pub(super) fn actions<'t>(
+    text: &'t str,
+    kind: Kind,
+    ports: &mut PortNames<'_>,
+) -> Result<Vec<Action>, Fault<'t>> {
     let parts = parts(text);
     let drops = parts == ["drop"];
     let parts = parts.into_iter().filter(|_| !drops);
-    parts.map(|part| action(part, kind)).collect()
+    parts.map(|part| action(part, kind, ports)).collect()
 }
 
 /// `name:value`, `name(value)`, `name=value` or `name`.
@@ -81,55 +89,77 @@ fn named(part: &str) -> (&str, &str) {
     (name, value)
 }
 
-fn action(part: &str, kind: Kind) -> Result<Action, Fault<'_>> {
+/// Actions that set a field by an old name of the field.
+const OLD_NAMES: [(&str, &str); 8] = [
+    ("mod_dl_src", "dl_src"),
+    ("mod_dl_dst", "dl_dst"),
+    ("mod_nw_src", "ip_src"),
+    ("mod_nw_dst", "ip_dst"),
+    ("mod_nw_tos", "nw_tos"),
+    ("mod_tp_src", "tp_src"),
+    ("mod_tp_dst", "tp_dst"),
+    ("mod_vlan_pcp", "vlan_pcp"),
+];
+
+/// Sets the field of a name that is not in the text, so that a fault is about the part.
+fn set_named<'t>(
+    part: &'t str,
+    field: &'static str,
+    value: &'t str,
+    kind: Kind,
+    ports: &mut PortNames<'_>,
+) -> Result<Action, Fault<'t>> {
+    let is_port = field.starts_with("tp_");
+    if is_port && (kind.is_icmp() || kind.ip_proto.is_none()) {
+        return Err(Fault::new(
+            part,
+            format!("{} without a protocol", quoted(part)),
+            "`tcp`, `udp` or `sctp` in the match, or `set_field` with the field of a protocol",
+        ));
+    }
+    let set = fields::value(field, value, kind, ports)?;
+    Ok(Action::SetField(set))
+}
+
+fn action<'t>(part: &'t str, kind: Kind, ports: &mut PortNames<'_>) -> Result<Action, Fault<'t>> {
     let (name, value) = named(part);
     let set = |field, value| Ok(Action::SetField(FieldValue::exact(field, value)));
-    let set_named = |name: &'static str| {
-        // The name is not in the text, so what is wrong with it is of the whole part.
-        let field = fields::field(name, kind).map_err(|fault| fault.about(part))?;
-        fields::value(name, field, value).map(Action::SetField)
-    };
+    if let Some((_, field)) = OLD_NAMES.iter().find(|(old, _)| *old == name) {
+        return set_named(part, field, value, kind, ports);
+    }
     match name {
-        "output" => Ok(output(port(value)?, u16::MAX)),
+        "output" => Ok(output(port(value, ports)?, u16::MAX)),
         "controller" | "CONTROLLER" => {
             let length = value.strip_prefix("max_len=").unwrap_or(value);
             let length = match length {
                 "" => u16::MAX,
-                length => part_number(length, "number of bytes")?,
+                length => number(length, "max_len")?,
             };
             Ok(output(PortNo::CONTROLLER, length))
         }
-        "group" => Ok(Action::Group(GroupId(part_number(value, "group")?))),
-        "set_queue" => Ok(Action::SetQueue(part_number(value, "queue")?)),
-        "set_field" => set_field(part, value, kind),
-        "mod_dl_src" => set_named("dl_src"),
-        "mod_dl_dst" => set_named("dl_dst"),
-        "mod_nw_src" => set_named("ip_src"),
-        "mod_nw_dst" => set_named("ip_dst"),
-        "mod_nw_tos" => set_named("nw_tos"),
-        "mod_tp_src" => set_named("tp_src"),
-        "mod_tp_dst" => set_named("tp_dst"),
+        "group" => Ok(Action::Group(GroupId(number(value, "group")?))),
+        "set_queue" => Ok(Action::SetQueue(number(value, "set_queue")?)),
+        "set_field" => set_field(part, value, kind, ports),
         "mod_vlan_vid" => {
-            let vid: u16 = part_number(value, "number of a VLAN")?;
+            let vid: u16 = number(value, "mod_vlan_vid")?;
             set(Field::VlanVid, u128::from(vid | VLAN_PRESENT))
         }
-        "mod_vlan_pcp" => set_named("vlan_pcp"),
-        "push_vlan" => Ok(Action::PushVlan(part_number(value, "type of a tag")?)),
+        "push_vlan" => Ok(Action::PushVlan(number(value, "push_vlan")?)),
         "pop_vlan" | "strip_vlan" => Ok(Action::PopVlan),
-        "push_mpls" => Ok(Action::PushMpls(part_number(value, "type of MPLS")?)),
-        "pop_mpls" => Ok(Action::PopMpls(part_number(value, "EtherType")?)),
-        "set_mpls_ttl" => Ok(Action::SetMplsTtl(part_number(value, "time to live")?)),
+        "push_mpls" => Ok(Action::PushMpls(number(value, "push_mpls")?)),
+        "pop_mpls" => Ok(Action::PopMpls(number(value, "pop_mpls")?)),
+        "set_mpls_ttl" => Ok(Action::SetMplsTtl(number(value, "set_mpls_ttl")?)),
         "dec_mpls_ttl" => Ok(Action::DecrementMplsTtl),
-        "mod_nw_ttl" | "set_nw_ttl" => Ok(Action::SetTtl(part_number(value, "time to live")?)),
+        "mod_nw_ttl" | "set_nw_ttl" => Ok(Action::SetTtl(number(value, "set_nw_ttl")?)),
         "dec_ttl" => Ok(Action::DecrementTtl),
         "copy_ttl_out" => Ok(Action::CopyTtlOut),
         "copy_ttl_in" => Ok(Action::CopyTtlIn),
         _ if PortNo::from_name(name).is_some() || name.parse::<u32>().is_ok() => {
-            Ok(output(port(part)?, u16::MAX))
+            Ok(output(port(part, ports)?, u16::MAX))
         }
-        _ => Err(Fault::new(
+        _ => Err(Fault::unsupported(
             part,
-            format!("{} is no action", quoted(name)),
+            format!("unsupported action {}", quoted(name)),
             "an action of OpenFlow 1.3 such as `output:1`, `set_field:VALUE->FIELD`, `group:1`, \
              `push_vlan:0x8100`, `dec_ttl`, `goto_table:1`, `drop`",
         )),
@@ -146,15 +176,17 @@ fn output(port: PortNo, max_len: u16) -> Action {
     Action::Output { port, max_len }
 }
 
-fn port(text: &str) -> Result<PortNo, Fault<'_>> {
-    match PortNo::from_name(text) {
-        Some(port) => Ok(port),
-        None => part_number(text, "port").map(PortNo),
-    }
+fn port<'t>(text: &'t str, ports: &mut PortNames<'_>) -> Result<PortNo, Fault<'t>> {
+    ports.port(text, "output").map(PortNo)
 }
 
 /// `VALUE->FIELD`.
-fn set_field<'t>(part: &'t str, text: &'t str, kind: Kind) -> Result<Action, Fault<'t>> {
+fn set_field<'t>(
+    part: &'t str,
+    text: &'t str,
+    kind: Kind,
+    ports: &mut PortNames<'_>,
+) -> Result<Action, Fault<'t>> {
     let Some((value, name)) = text.split_once("->") else {
         return Err(Fault::new(
             part,
@@ -162,8 +194,7 @@ fn set_field<'t>(part: &'t str, text: &'t str, kind: Kind) -> Result<Action, Fau
             "`set_field:VALUE->FIELD`",
         ));
     };
-    let field = fields::field(name, kind)?;
-    let mut set = fields::value(name, field, value)?;
+    let mut set = fields::value(name, value, kind, ports)?;
     if !set.is_exact() {
         return Err(Fault::new(
             value,
@@ -171,7 +202,7 @@ fn set_field<'t>(part: &'t str, text: &'t str, kind: Kind) -> Result<Action, Fau
             "all bits of the field: OpenFlow 1.3 sets it as a whole",
         ));
     }
-    if field == Field::VlanVid {
+    if set.field == Field::VlanVid {
         // As a number, or with the bit that says that there is a tag.
         set.value |= u128::from(VLAN_PRESENT);
     }

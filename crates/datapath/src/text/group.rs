@@ -1,19 +1,21 @@
 //! Lines of groups.
 
+use classyard_text::Fault;
+use classyard_text::line::quoted;
+use classyard_text::ofctl::{Kind, PortNames, number, parts};
+
 use super::actions::actions;
-use super::fields::Kind;
-use super::scan::{Fault, part_number, parts, quoted};
 use crate::action::{GroupId, PortNo};
 use crate::group::{Bucket, Group, GroupCommand, GroupMod, GroupType};
 
 /// Reads a group to add: `group_id=N,type=TYPE`, then a `bucket=` for each.
-pub(super) fn read(line: &str) -> Result<GroupMod, Fault<'_>> {
+pub(super) fn read<'t>(line: &'t str, ports: &mut PortNames<'_>) -> Result<GroupMod, Fault<'t>> {
     let mut pieces = pieces(line);
     let head = pieces.remove(0);
     let (mut id, mut kind) = (None, None);
     for part in parts(head) {
         match part.split_once('=') {
-            Some(("group_id", value)) => id = Some(GroupId(part_number(value, "group")?)),
+            Some(("group_id", value)) => id = Some(GroupId(number(value, "group_id")?)),
             Some(("type", value)) => kind = Some(group_type(value)?),
             _ => {
                 return Err(Fault::new(
@@ -28,7 +30,7 @@ pub(super) fn read(line: &str) -> Result<GroupMod, Fault<'_>> {
     let kind = kind.ok_or_else(|| Fault::missing(head, "`type=all|select|indirect|ff`"))?;
     let buckets: Result<Vec<Bucket>, Fault<'_>> = pieces
         .into_iter()
-        .map(|piece| bucket(piece, kind))
+        .map(|piece| bucket(piece, kind, ports))
         .collect();
     Ok(GroupMod {
         command: GroupCommand::Add,
@@ -64,7 +66,11 @@ fn group_type(text: &str) -> Result<GroupType, Fault<'_>> {
 }
 
 /// Reads `weight:N,watch_port:N,watch_group:N,actions=…`; `actions=` may be left out.
-fn bucket(text: &str, kind: GroupType) -> Result<Bucket, Fault<'_>> {
+fn bucket<'t>(
+    text: &'t str,
+    kind: GroupType,
+    ports: &mut PortNames<'_>,
+) -> Result<Bucket, Fault<'t>> {
     let (head, tail) = match text.find("actions=") {
         Some(at) => (&text[..at], &text[at + "actions=".len()..]),
         None => (text, &text[text.len()..]),
@@ -80,18 +86,23 @@ fn bucket(text: &str, kind: GroupType) -> Result<Bucket, Fault<'_>> {
             .split_once([':', '='])
             .unwrap_or((part, &part[part.len()..]));
         match name {
-            "weight" => read.weight = part_number(value, "weight")?,
-            "watch_port" => read.watch_port = Some(PortNo(part_number(value, "port")?)),
-            "watch_group" => read.watch_group = Some(GroupId(part_number(value, "group")?)),
+            "weight" => read.weight = number(value, name)?,
+            "watch_port" => {
+                read.watch_port = match value.eq_ignore_ascii_case("any") {
+                    true => None,
+                    false => Some(PortNo(ports.port(value, name)?)),
+                };
+            }
+            "watch_group" => read.watch_group = Some(GroupId(number(value, name)?)),
             "bucket_id" => {
-                let _: u32 = part_number(value, "number of a bucket")?;
+                let _: u32 = number(value, name)?;
             }
             _ => rest.push(part),
         }
     }
     for part in rest {
-        read.actions.extend(actions(part, Kind::default())?);
+        read.actions.extend(actions(part, Kind::default(), ports)?);
     }
-    read.actions.extend(actions(tail, Kind::default())?);
+    read.actions.extend(actions(tail, Kind::default(), ports)?);
     Ok(read)
 }

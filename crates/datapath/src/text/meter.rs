@@ -1,6 +1,9 @@
 //! Lines of meters.
 
-use super::scan::{Fault, part_number, parts, quoted};
+use classyard_text::Fault;
+use classyard_text::line::quoted;
+use classyard_text::ofctl::{number, parts};
+
 use crate::meter::{Band, BandKind, Meter, MeterCommand, MeterId, MeterMod, MeterUnit};
 
 /// Reads a meter to add: `meter=N,kbps|pktps[,burst][,stats]`, then `bands=` and for
@@ -13,7 +16,7 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
     let (mut id, mut unit, mut burst) = (None, None, false);
     for part in parts(head) {
         match part.split_once('=') {
-            Some(("meter", value)) => id = Some(MeterId(part_number(value, "meter")?)),
+            Some(("meter", value)) => id = Some(MeterId(number(value, "meter")?)),
             None if part == "kbps" => unit = Some(MeterUnit::Kilobits),
             None if part == "pktps" => unit = Some(MeterUnit::Packets),
             None if part == "burst" => burst = true,
@@ -44,14 +47,14 @@ pub(super) fn read(line: &str) -> Result<MeterMod, Fault<'_>> {
             return Err(Fault::new(part, found, "`type=drop` or `type=dscp_remark`"));
         };
         match name {
-            "rate" => band.rate = Some(part_number(value, "rate")?),
-            "burst_size" if burst => band.burst = part_number(value, "size of a burst")?,
+            "rate" => band.rate = Some(number(value, name)?),
+            "burst_size" if burst => band.burst = number(value, name)?,
             "burst_size" => {
                 let found = "a size of bursts, in a meter without bursts";
                 return Err(Fault::new(part, found, "`burst` before `bands=`"));
             }
             "prec_level" if band.is_remark => {
-                band.level = Some(part_number(value, "drop precedence")?);
+                band.level = Some(number(value, name)?);
             }
             _ => return Err(unknown(part)),
         }

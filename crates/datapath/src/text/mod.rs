@@ -1,5 +1,5 @@
-//! A pipeline as text: flow entries, groups and meters as `ovs-ofctl` takes them, in one
-//! file, and how tables are configured.
+//! A pipeline as text: flow entries, groups and meters as `ovs-ofctl` takes and prints
+//! them, in one file, and how tables are configured.
 //!
 //! ```text
 //! # A comment. A line is a flow, a group, a meter or a table's configuration.
@@ -9,47 +9,39 @@
 //! table=0,priority=10,tcp,nw_dst=10.0.0.0/8,tp_dst=80 actions=push_vlan:0x8100,goto_table:1
 //! table=1,priority=0 actions=group:1
 //! ```
-//! [`read`] makes messages of a text, [`load`] carries them out as one bundle. Either
-//! says of everything that is wrong in which line and column it is.
+//!
+//! The syntax is that of [`classyard_text::ofctl`]. Tables are configured first, then
+//! meters and groups are added, those that others refer to first, and then flows,
+//! wherever they stand: a dump of flows may stand before that of groups.
+//!
+//! [`read`] makes messages of a text, [`load`] carries them out as one bundle, and
+//! [`fill`] fills a pipeline piece by piece, so that it holds little besides the text.
+//! Each says in which line and column a problem is; the first
+//! [`SHOWN`](classyard_text::SHOWN) problems are kept and the others counted.
 
 mod actions;
 mod fields;
+mod fill;
 mod flow;
 mod group;
 mod meter;
-mod scan;
+mod order;
 mod table;
 
-use std::fmt;
 use std::time::Duration;
 
+use classyard_text::ofctl::{PortNames, Statement, StatementKind, statements};
+pub use classyard_text::{Fault, Problem, Problems};
+
+pub use fill::{Filled, Lines, fill};
+
 use crate::pipeline::{Message, Pipeline};
-use scan::Fault;
 
-/// One thing that is wrong in a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The line, from 1.
-    pub line: usize,
-    /// The column of the first character that is wrong, from 1.
-    pub column: usize,
-    /// How many characters are; 0 where something is missing.
-    pub length: usize,
-    /// What is there, or why it cannot be.
-    pub found: String,
-    /// What should be there, or what to do; empty where `found` says that.
-    pub expected: String,
-}
+/// The name of a text in messages, if it has no file.
+const SOURCE: &str = "pipeline";
 
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.line, self.column, self.found)?;
-        match self.expected.is_empty() {
-            true => Ok(()),
-            false => write!(f, "; expected {}", self.expected),
-        }
-    }
-}
+/// What a refused message should have been.
+const TAKEN: &str = "what a switch takes";
 
 /// A message, and the line that it is from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,23 +52,20 @@ pub struct Located {
     pub message: Message,
 }
 
-/// Reads the messages of a text, all of which add something.
+/// Reads the messages of a text, all of which add something, in the order of the text.
 ///
 /// # Errors
-/// Everything that is wrong, line by line.
-pub fn read(text: &str) -> Result<Vec<Located>, Vec<Problem>> {
-    let (mut messages, mut problems) = (Vec::new(), Vec::new());
-    for (number, line) in text.lines().enumerate() {
-        let content = line.split('#').next().unwrap_or_default().trim();
-        if content.is_empty() {
-            continue;
-        }
-        match read_line(content) {
+/// The problems of the text.
+pub fn read(text: &str) -> Result<Vec<Located>, Problems> {
+    let (mut messages, mut problems) = (Vec::new(), Problems::new(SOURCE));
+    let mut reader = Reader::of(text);
+    for statement in statements(text) {
+        match reader.message(&statement) {
             Ok(message) => messages.push(Located {
-                line: number + 1,
+                line: statement.number,
                 message,
             }),
-            Err(fault) => problems.push(fault.in_line(number + 1, line)),
+            Err(fault) => problems.push_fault_of(&statement, fault),
         }
     }
     match problems.is_empty() {
@@ -85,49 +74,61 @@ pub fn read(text: &str) -> Result<Vec<Located>, Vec<Problem>> {
     }
 }
 
-fn read_line(line: &str) -> Result<Message, Fault<'_>> {
-    let (word, rest) = scan::first_word(line);
-    match word {
-        "flow" | "group" | "meter" => {
-            let (command, after) = scan::first_word(rest);
-            let rest = if command == "add" { after } else { rest };
-            match word {
-                "flow" => flow::read(rest).map(Message::Flow),
-                "meter" => meter::read(rest).map(Message::Meter),
-                _ => group::read(rest).map(Message::Group),
-            }
+/// Reads statements, and keeps what a text says of more than one of them.
+struct Reader<'t> {
+    ports: PortNames<'t>,
+    /// Flows with a value that has bits outside of its mask.
+    stray_bits: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn of(text: &'t str) -> Reader<'t> {
+        Reader {
+            ports: PortNames::of(text),
+            stray_bits: 0,
         }
-        _ if line.starts_with("group_id") => group::read(line).map(Message::Group),
-        _ if line.starts_with("table_id") => table::read(line).map(Message::Table),
-        _ if line.starts_with("meter=") => meter::read(line).map(Message::Meter),
-        _ => flow::read(line).map(Message::Flow),
+    }
+
+    fn message(&mut self, statement: &Statement<'t>) -> Result<Message, Fault<'t>> {
+        let text = statement.text;
+        match statement.kind {
+            StatementKind::Flow => {
+                let read = flow::read(text, &mut self.ports)?;
+                self.stray_bits += usize::from(read.has_stray_bits);
+                Ok(Message::Flow(read.message))
+            }
+            StatementKind::Group => group::read(text, &mut self.ports).map(Message::Group),
+            StatementKind::Meter => meter::read(text).map(Message::Meter),
+            StatementKind::Table => table::read(text).map(Message::Table),
+        }
     }
 }
 
-/// Carries the messages of a text out, all or none. Returns them.
+/// Carries the messages of a text out, all or none, in the order that the
+/// [module](self) describes. Returns them in that order.
 ///
 /// # Errors
-/// Everything that is wrong with the text; or the first message that the pipeline
-/// refuses, and why. Nothing is changed then.
-pub fn load(
-    text: &str,
-    pipeline: &mut Pipeline,
-    now: Duration,
-) -> Result<Vec<Located>, Vec<Problem>> {
-    let located = read(text)?;
+/// The problems of the text; or the first message that the pipeline refuses, and why.
+/// Nothing is changed then.
+pub fn load(text: &str, pipeline: &mut Pipeline, now: Duration) -> Result<Vec<Located>, Problems> {
+    let located = order::ordered(read(text)?);
     let messages: Vec<Message> = located.iter().map(|one| one.message.clone()).collect();
     match pipeline.apply(&messages, now) {
         Ok(_) => Ok(located),
-        Err(refused) => {
-            let line = located[refused.index()].line;
-            let text = text.lines().nth(line - 1).unwrap_or_default();
-            Err(vec![Problem {
-                line,
-                column: 1,
-                length: text.trim_end().chars().count(),
-                found: refused.error().to_string(),
-                expected: String::new(),
-            }])
+        Err(refusal) => {
+            let mut problems = Problems::new(SOURCE);
+            let number = located[refusal.index()].line;
+            let mut all = statements(text);
+            if let Some(statement) = all.find(|statement| statement.number == number) {
+                problems
+                    .push_fault_of(&statement, refused(&statement, refusal.error().to_string()));
+            }
+            Err(problems)
         }
     }
+}
+
+/// The fault of a statement that the pipeline refuses.
+fn refused<'t>(statement: &Statement<'t>, why: String) -> Fault<'t> {
+    Fault::new(statement.text, why, TAKEN)
 }

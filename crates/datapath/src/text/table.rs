@@ -1,6 +1,9 @@
 //! Lines that configure tables.
 
-use super::scan::{Fault, part_number, parts, quoted};
+use classyard_text::Fault;
+use classyard_text::line::quoted;
+use classyard_text::ofctl::{number, parts};
+
 use crate::flow::{TableConfig, TableId, TableMod};
 
 /// Reads `table_id=N[,max_entries=N][,eviction]`.
@@ -8,9 +11,9 @@ pub(super) fn read(line: &str) -> Result<TableMod, Fault<'_>> {
     let (mut table, mut config) = (None, TableConfig::default());
     for part in parts(line) {
         match part.split_once('=') {
-            Some(("table_id", value)) => table = Some(TableId(part_number(value, "table")?)),
+            Some(("table_id", value)) => table = Some(TableId(number(value, "table_id")?)),
             Some(("max_entries", value)) => {
-                config.max_entries = part_number(value, "number of entries")?;
+                config.max_entries = number(value, "max_entries")?;
             }
             None if part == "eviction" => config.eviction = true,
             _ => {

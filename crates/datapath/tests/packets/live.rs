@@ -26,7 +26,7 @@ fn pipeline(engine: &str) -> Pipeline {
 }
 
 fn messages(text: &str) -> Vec<Message> {
-    let located = read(text).unwrap_or_else(|problems| panic!("{}", problems[0]));
+    let located = read(text).unwrap_or_else(|problems| panic!("{}", problems.shown()[0]));
     located.into_iter().map(|one| one.message).collect()
 }
 

@@ -4,6 +4,7 @@
 
 mod actions;
 mod caches;
+mod dumps;
 mod flows;
 mod frames;
 mod groups;

@@ -109,11 +109,11 @@ fn a_flow_that_no_engine_takes_is_the_one_that_is_named() {
     ];
     let mut pipeline = Pipeline::new(settings("forest"));
     let problems = load(&lines.join("\n"), &mut pipeline, Duration::ZERO).unwrap_err();
-    assert_eq!(problems[0].line, 6, "{}", problems[0]);
+    assert_eq!(problems.shown()[0].line, 6, "{}", problems.shown()[0]);
     assert!(
-        problems[0].found.contains("FMFC_TABLE_FULL"),
+        problems.shown()[0].found.contains("FMFC_TABLE_FULL"),
         "{}",
-        problems[0]
+        problems.shown()[0]
     );
     assert_eq!(
         (pipeline.flows().len(), pipeline.groups().iter().len()),

@@ -22,6 +22,7 @@
 //! written with all their eight groups, as some readers of this format know no
 //! `::`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -132,11 +133,14 @@ pub fn read(
         match added {
             Ok(true) => {}
             Ok(false) => return Err(limit_reached(source, number, options, "rules")),
-            Err(fault) => problems.push(fault.at(number, line)),
+            Err(fault) => problems.push_fault(fault, number, line),
         }
     }
 
-    let mut loaded = problems.beside(policy.len()).finish(policy, options)?;
+    let mut loaded = options.finish(problems.beside(policy.len()), policy)?;
+    if flagged > 0 || wider > 0 {
+        loaded.merged_rules = merged_rules(text);
+    }
     if flagged > 0 {
         loaded.notes.push(format!(
             "{} TCP flags, which are no part of the five fields; the demand was dropped",
@@ -149,7 +153,69 @@ pub fn read(
             counted_verb(wider, "rule", "has", "have")
         ));
     }
+    if loaded.merged_rules > 0 {
+        loaded.notes.push(format!(
+            "{} from another only in columns that were left out, and {} here",
+            counted_verb(loaded.merged_rules, "rule", "differs", "differ"),
+            if loaded.merged_rules == 1 {
+                "is its duplicate"
+            } else {
+                "are duplicates"
+            }
+        ));
+    }
     Ok(loaded)
+}
+
+/// Rules that are equal to an earlier one but for the columns behind the protocol.
+fn merged_rules(text: &str) -> usize {
+    let mut firsts: HashMap<(bool, [u128; 4], [u32; 4], Option<u32>), &str> = HashMap::new();
+    let mut merged = 0;
+    for (_, line) in lines(text).filter(|(_, line)| !is_blank(line)) {
+        let filter = parse_quickly(line.as_bytes()).or_else(|| parse_carefully(line).ok());
+        let Some(filter) = filter else {
+            continue;
+        };
+        let width = if filter.v6 { 128 } else { 32 };
+        let prefix = |(value, length): (u128, u32)| {
+            let open = width - length.min(width);
+            value & u128::MAX.checked_shl(open).unwrap_or(0)
+        };
+        let addresses = [
+            prefix(filter.src),
+            u128::from(filter.src.1),
+            prefix(filter.dst),
+            u128::from(filter.dst.1),
+        ];
+        let ports = [
+            filter.sport.0,
+            filter.sport.1,
+            filter.dport.0,
+            filter.dport.1,
+        ];
+        let left_out = left_out(line);
+        let first = *firsts
+            .entry((filter.v6, addresses, ports, filter.protocol))
+            .or_insert(left_out);
+        merged += usize::from(first != left_out);
+    }
+    merged
+}
+
+/// The columns of a line behind the protocol; nothing for flags that demand nothing.
+fn left_out(line: &str) -> &str {
+    let behind = line.split_once("0x").map_or("", |(_, behind)| behind);
+    let end = behind.find(|c: char| c.is_ascii_whitespace());
+    let columns = end.map_or("", |end| behind[end..].trim());
+    let mask = columns.split_once('/').map_or("", |(_, mask)| mask);
+    let no_demand = mask
+        .strip_prefix("0x")
+        .unwrap_or(mask)
+        .trim_start_matches('0');
+    if no_demand.starts_with(|c: char| c.is_ascii_hexdigit()) {
+        return columns;
+    }
+    no_demand.trim()
 }
 
 /// The parts for IPv4 and for IPv6, or `None` if the choice has other schemas.

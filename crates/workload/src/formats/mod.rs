@@ -40,7 +40,9 @@ use classyard::policy::Policy;
 use classyard::{RuleId, Schema};
 use thiserror::Error;
 
-use crate::diagnostic::{Loaded, Problem, ReadError, ReadOptions};
+use classyard_text::Fault;
+
+use crate::diagnostic::{Loaded, ReadError, ReadOptions};
 use crate::limits::FileLimit;
 
 pub mod classbench;
@@ -94,7 +96,7 @@ impl RuleFormat {
     ///
     /// Lines that are empty or start with `#` are passed over. Then a line that
     /// starts with `@` is ClassBench; one with `actions=`, or a reply's heading,
-    /// is a flow; one that starts with `schema` or has a `field=value` is ours.
+    /// is a flow; one that starts with `schema` or `actions` or has a `field=value` is ours.
     #[must_use]
     pub fn detect(text: &str) -> Option<RuleFormat> {
         let (_, line) = text::lines(text)
@@ -103,7 +105,7 @@ impl RuleFormat {
         let first = words.next()?;
         if first.starts_with('@') {
             Some(RuleFormat::Classbench)
-        } else if first == "schema" {
+        } else if matches!(first, "schema" | "actions") {
             Some(RuleFormat::Rules)
         } else if ovs::looks_like_flow(line) {
             Some(RuleFormat::Ovs)
@@ -455,34 +457,6 @@ fn check_count<'t>(
     }
     let line = lines.nth(options.limit).map_or(0, |(number, _)| number);
     Err(limit_reached(source, line, options, "rules"))
-}
-
-/// A problem with a part of a line, before the line's number is known.
-#[derive(Debug)]
-struct Fault<'t> {
-    part: &'t str,
-    found: String,
-    expected: String,
-}
-
-impl<'t> Fault<'t> {
-    fn new(part: &'t str, found: impl Into<String>, expected: impl Into<String>) -> Fault<'t> {
-        Fault {
-            part,
-            found: found.into(),
-            expected: expected.into(),
-        }
-    }
-
-    /// What is missing at the end of a line.
-    fn missing(line: &'t str, expected: impl Into<String>) -> Fault<'t> {
-        let end = line.trim_end().len();
-        Fault::new(&line[end..end], "the line ends here", expected)
-    }
-
-    fn at(self, number: usize, line: &str) -> Problem {
-        Problem::at(number, line, self.part, self.found, self.expected)
-    }
 }
 
 #[cfg(test)]

@@ -22,8 +22,9 @@
 //! line whose table cannot be told is a bad line. Jumps (`resubmit`,
 //! `goto_table`) are not followed; they are counted in a note, too.
 //!
-//! Fields go where the schema has one for them: `openflow15` unless another is
-//! asked for; for five-tuples the Ethernet type picks the family and there is no
+//! Fields go where the schema has one for them: that of a comment `# schema NAME`
+//! over the first flow, else `dual-5tuple` if a flow has addresses of IPv6, else
+//! `openflow15`, unless another is asked for; for five-tuples the Ethernet type picks the family and there is no
 //! place for the fields below IP. A flow that demands a field for which the
 //! schema has no place is an error, as is a mask where the schema takes one
 //! value (`dl_src` in `openflow15`): dropping it would change decisions. Ports
@@ -60,7 +61,9 @@
 //! 0 with a tag or without, is what `vlan_vid=0` is written as.
 //!
 //! Counters and ages are passed over; cookies, timeouts and flags are passed
-//! over and counted in a note. `#` starts a comment anywhere.
+//! over and counted in a note. So are groups, meters and tables, for which rules have
+//! no place. Ports by name get numbers, which a note lists. `#` starts a comment
+//! anywhere. The syntax is that of [`classyard_text::ofctl`], as it is for pipelines.
 //!
 //! # Writing
 //!
@@ -80,19 +83,26 @@
 
 use std::collections::BTreeMap;
 
-use classyard::policy::{PartId, Policy};
-use classyard::{FieldMatch, Priority, Schema};
+use std::sync::Arc;
 
-use super::text::{counted_verb, is_blank, lines, quoted};
+use classyard::policy::{PartId, Policy};
+use classyard::{FieldMatch, Priority, RuleId, Schema};
+use classyard_text::ofctl::{
+    FlowFlags, FlowLine, PortNames, Statement, StatementKind, is_heading, statements,
+};
+use classyard_text::overlap::{self, Condition};
+
+use super::text::{counted_verb, quoted};
 use super::{Fault, SchemaChoice, limit_reached, rule_number};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions, list_tables};
 
-mod flow;
+mod place;
+mod schema;
 mod write;
 
 pub use write::write;
 
-use flow::{Flow, place, table_of};
+use place::place;
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
@@ -107,50 +117,16 @@ const UDP: u8 = 17;
 const ICMPV6: u8 = 58;
 const SCTP: u8 = 132;
 
-/// The priority of a flow that says none.
-const DEFAULT_PRIORITY: u32 = 32768;
-
-/// Words that stand for an Ethernet type and perhaps a protocol.
-const SHORTHANDS: [(&str, u16, Option<u8>); 14] = [
-    ("ip", IPV4, None),
-    ("icmp", IPV4, Some(ICMP)),
-    ("tcp", IPV4, Some(TCP)),
-    ("udp", IPV4, Some(UDP)),
-    ("sctp", IPV4, Some(SCTP)),
-    ("ipv6", IPV6, None),
-    ("icmp6", IPV6, Some(ICMPV6)),
-    ("tcp6", IPV6, Some(TCP)),
-    ("udp6", IPV6, Some(UDP)),
-    ("sctp6", IPV6, Some(SCTP)),
-    ("arp", ARP, None),
-    ("rarp", RARP, None),
-    ("mpls", MPLS, None),
-    ("mplsm", MPLS_MULTICAST, None),
-];
-
-/// Names of reserved ports.
-const PORTS: [(&str, u32); 9] = [
-    ("UNSET", 0xffff_fff7),
-    ("IN_PORT", 0xffff_fff8),
-    ("TABLE", 0xffff_fff9),
-    ("NORMAL", 0xffff_fffa),
-    ("FLOOD", 0xffff_fffb),
-    ("ALL", 0xffff_fffc),
-    ("CONTROLLER", 0xffff_fffd),
-    ("LOCAL", 0xffff_fffe),
-    ("ANY", 0xffff_ffff),
-];
-
-/// Whether a line is a flow, or the heading over some.
+/// True if a line is a flow, a group, a meter or a table's configuration, or the
+/// heading of a reply.
 pub(super) fn looks_like_flow(line: &str) -> bool {
     let starts = |word: &str| word.starts_with("actions=") || word.starts_with("action=");
-    is_heading(line) || line.split([',', ' ', '\t']).any(starts)
-}
-
-/// `NXST_FLOW reply (xid=0x4):`
-fn is_heading(line: &str) -> bool {
-    let mut words = line.split_ascii_whitespace();
-    words.next().is_some_and(|word| word.ends_with("ST_FLOW")) && words.next() == Some("reply")
+    let statements = ["group_id=", "meter=", "table_id="];
+    is_heading(line)
+        || statements
+            .iter()
+            .any(|key| line.trim_start().starts_with(key))
+        || line.split([',', ' ', '\t']).any(starts)
 }
 
 /// Reads flows; see the [module](self) for the format.
@@ -164,57 +140,137 @@ pub fn read(
     schema: Option<&SchemaChoice>,
     options: &ReadOptions,
 ) -> Result<Loaded<Policy>, ReadError> {
-    let default = SchemaChoice::Single(Schema::openflow15());
-    let choice = schema.unwrap_or(&default);
-    let schemas = choice.schemas();
-    let mut policy = choice.policy();
-    let mut problems = Problems::new(source);
-    let mut ignored = Ignored::default();
-    let flows = lines(text)
-        .map(|(number, line)| (number, line, line.split('#').next().unwrap_or(line)))
-        .filter(|(_, _, said)| !is_blank(said) && !is_heading(said));
-    let tables = Tables::of(flows.clone().map(|(number, _, said)| (number, said)));
-    tables.check(source, options.table)?;
-    let elsewhere = |said: &str| {
-        let asked = options.table;
-        asked.is_some_and(|asked| table_of(said).is_some_and(|table| table != asked))
+    let implied;
+    let choice = match schema {
+        Some(choice) => choice,
+        None => {
+            implied = schema::of(text);
+            &implied
+        }
     };
-    for (index, (number, line, said)) in flows.enumerate() {
-        let id = rule_number(source, index, number)?;
-        if elsewhere(said) {
+    let flows = statements(text).filter(|one| one.kind == StatementKind::Flow);
+    let tables = Tables::of(flows.clone());
+    tables.check(source, options.table)?;
+    let mut reader = Reader {
+        schemas: choice.schemas(),
+        name: choice.name(),
+        policy: choice.policy(),
+        lines: Vec::new(),
+        ports: PortNames::of(text),
+        ignored: Ignored::of(text),
+    };
+    let mut problems = Problems::new(source);
+    for (index, statement) in flows.enumerate() {
+        let id = rule_number(source, index, statement.number)?;
+        let asked = options.table;
+        let table = asked.and_then(|_| FlowLine::table_of(statement.text));
+        if table.is_some_and(|table| Some(table) != asked) {
             continue;
         }
-        let parsed = Flow::parse(said).and_then(|flow| {
-            let parts = place(&flow, &schemas, choice.name())?;
-            Ok((flow, parts))
-        });
-        let (flow, parts) = match parsed {
-            Ok(parsed) => parsed,
+        let flow = match reader.flow(&statement) {
+            Ok(flow) => flow,
             Err(fault) => {
-                problems.push(fault.at(number, line));
+                problems.push_fault(fault, statement.number, statement.lines);
                 continue;
             }
         };
-        if policy.len() >= options.limit {
-            return Err(limit_reached(source, number, options, "rules"));
+        if reader.policy.len() >= options.limit {
+            return Err(limit_reached(source, statement.number, options, "rules"));
         }
-        let action = policy.action(flow.action);
-        let parts: Vec<(PartId, &[FieldMatch])> = parts
-            .iter()
-            .map(|(part, matches)| (*part, matches.as_slice()))
-            .collect();
-        match policy.add(id, Priority(flow.priority), action, &parts) {
-            Ok(()) => ignored.count(&flow),
-            Err(error) => {
-                let fault = Fault::new(said.trim(), error.to_string(), "a flow");
-                problems.push(fault.at(number, line));
-            }
+        if let Err(fault) = reader.add(id, &statement, &flow) {
+            problems.push_fault(fault, statement.number, statement.lines);
         }
     }
-    let mut loaded = problems.beside(policy.len()).finish(policy, options)?;
-    loaded.notes = tables.notes(options.table);
-    loaded.notes.extend(ignored.notes());
+    let mut notes = tables.notes(options.table);
+    notes.extend(reader.ignored.notes());
+    notes.extend(reader.ports.note());
+    notes.extend(reader.overlaps());
+    let problems = problems.beside(reader.policy.len());
+    let mut loaded = options.finish(problems, reader.policy)?;
+    loaded.notes = notes;
     Ok(loaded)
+}
+
+/// A flow, and its matches in each part where it stands.
+struct Placed<'t> {
+    flow: FlowLine<'t>,
+    parts: Vec<(PartId, Vec<FieldMatch>)>,
+}
+
+/// What is read, line by line.
+struct Reader<'t> {
+    schemas: Vec<Arc<Schema>>,
+    name: &'t str,
+    policy: Policy,
+    /// The line of each rule.
+    lines: Vec<(RuleId, usize)>,
+    ports: PortNames<'t>,
+    ignored: Ignored,
+}
+
+impl<'t> Reader<'t> {
+    fn flow(&mut self, statement: &Statement<'t>) -> Result<Placed<'t>, Fault<'t>> {
+        let flow = FlowLine::parse(statement.text, &mut self.ports)?;
+        if has_action(flow.actions, &["conjunction"]) {
+            return Err(Fault::unsupported(
+                flow.actions,
+                "unsupported action `conjunction`",
+                "flows that decide by themselves: a conjunction needs several flows to match",
+            ));
+        }
+        let parts = place(&flow, &self.schemas, self.name)?;
+        Ok(Placed { flow, parts })
+    }
+
+    fn add(
+        &mut self,
+        id: RuleId,
+        statement: &Statement<'t>,
+        placed: &Placed<'t>,
+    ) -> Result<(), Fault<'t>> {
+        let flow = &placed.flow;
+        let action = self.policy.action(flow.actions);
+        let parts = placed.parts.iter();
+        let parts: Vec<(PartId, &[FieldMatch])> = parts
+            .map(|(part, matches)| (*part, matches.as_slice()))
+            .collect();
+        let priority = Priority(flow.priority.into());
+        let added = self.policy.add(id, priority, action, &parts);
+        added.map_err(|error| Fault::new(statement.text, error.to_string(), "a flow"))?;
+        self.ignored.count(flow);
+        self.lines.push((id, statement.number));
+        Ok(())
+    }
+
+    /// A note on flows of equal priority that overlap.
+    fn overlaps(&self) -> Option<String> {
+        let policy = &self.policy;
+        let ids = policy.ids().iter().flat_map(|&id| {
+            policy.rule(id).map(move |(part, rule)| {
+                let part = u64::try_from(part.index()).unwrap_or(u64::MAX);
+                (part << 32 | u64::from(rule.priority().0), (id, part))
+            })
+        });
+        let found = overlap::find(ids, |(id, wanted), conditions| {
+            for (part, rule) in policy.rule(id) {
+                if u64::try_from(part.index()) != Ok(wanted) {
+                    continue;
+                }
+                let words = rule.value().iter().zip(rule.mask()).enumerate();
+                conditions.extend(words.filter(|(_, (_, mask))| **mask != 0).map(
+                    |(field, (&value, &mask))| Condition {
+                        field,
+                        value: u128::from(value & mask),
+                        mask: u128::from(mask),
+                    },
+                ));
+            }
+        });
+        found.note(|(id, _)| {
+            let at = self.lines.partition_point(|&(other, _)| other < id);
+            self.lines.get(at).map_or(0, |&(_, line)| line)
+        })
+    }
 }
 
 /// The tables in which flows stand: how many flows, and the first one's line.
@@ -223,11 +279,11 @@ struct Tables(BTreeMap<u8, (usize, usize)>);
 impl Tables {
     /// Counts. Lines whose table cannot be told are left to the reader of
     /// flows, which finds what is wrong with them.
-    fn of<'t>(flows: impl Iterator<Item = (usize, &'t str)>) -> Tables {
+    fn of<'t>(flows: impl Iterator<Item = Statement<'t>>) -> Tables {
         let mut tables = BTreeMap::new();
-        for (line, said) in flows {
-            if let Some(table) = table_of(said) {
-                tables.entry(table).or_insert((0, line)).0 += 1;
+        for statement in flows {
+            if let Some(table) = FlowLine::table_of(statement.text) {
+                tables.entry(table).or_insert((0, statement.number)).0 += 1;
             }
         }
         Tables(tables)
@@ -275,23 +331,53 @@ impl Tables {
     }
 }
 
-/// What flows say that rules cannot.
+/// True if a list of actions has one of some names.
+fn has_action(actions: &str, names: &[&str]) -> bool {
+    let mut words = actions.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.any(|word| names.iter().any(|name| word.eq_ignore_ascii_case(name)))
+}
+
+/// Counts of what flows have and rules do not.
 #[derive(Default)]
 struct Ignored {
+    statements: BTreeMap<&'static str, usize>,
     jumps: usize,
     cookies: usize,
     timeouts: usize,
     flags: usize,
     low_tos_bits: usize,
+    stray_bits: usize,
 }
 
 impl Ignored {
-    fn count(&mut self, flow: &Flow<'_>) {
-        self.jumps += usize::from(flow.jumps);
-        self.cookies += usize::from(flow.cookie);
-        self.timeouts += usize::from(flow.timeout);
-        self.flags += usize::from(flow.flags);
-        self.low_tos_bits += usize::from(flow.low_tos_bits);
+    /// Counts the statements that are no flows.
+    fn of(text: &str) -> Ignored {
+        let mut ignored = Ignored::default();
+        for statement in statements(text) {
+            let noun = match statement.kind {
+                StatementKind::Flow => continue,
+                StatementKind::Group => "group",
+                StatementKind::Meter => "meter",
+                StatementKind::Table => "table configuration",
+            };
+            *ignored.statements.entry(noun).or_insert(0) += 1;
+        }
+        ignored
+    }
+
+    fn count(&mut self, flow: &FlowLine<'_>) {
+        let stray = |is_tos: bool| {
+            let mut stray = flow.demands().iter().filter(|demand| demand.has_stray_bits);
+            stray.any(|demand| (demand.key == "nw_tos") == is_tos)
+        };
+        let has_timeout = flow.idle_timeout != 0 || flow.hard_timeout != 0;
+        let has_flags = flow.flags != FlowFlags::default() || flow.importance != 0;
+        self.jumps += usize::from(has_action(flow.actions, &["resubmit", "goto_table"]));
+        self.cookies += usize::from(flow.cookie != 0);
+        self.timeouts += usize::from(has_timeout);
+        self.flags += usize::from(has_flags);
+        self.low_tos_bits += usize::from(stray(true));
+        self.stray_bits += usize::from(stray(false));
     }
 
     fn notes(&self) -> Vec<String> {
@@ -307,12 +393,17 @@ impl Ignored {
             (self.timeouts, "a timeout"),
             (self.flags, "flags"),
             (self.low_tos_bits, "a nw_tos with bits below the DSCP"),
+            (self.stray_bits, "a value with bits outside of its mask"),
         ];
         for (count, what) in counts {
             if count > 0 {
                 let flows = counted_verb(count, "flow", "has", "have");
                 notes.push(format!("{flows} {what}; ignored"));
             }
+        }
+        for (noun, count) in &self.statements {
+            let counted = counted_verb(*count, noun, "was", "were");
+            notes.push(format!("{counted} left out: rules have no place for them"));
         }
         notes
     }

@@ -17,6 +17,12 @@
 //! [schema file](super::schema_file) beside the rule file. It may be missing if
 //! the caller says which schema it is.
 //!
+//! Lines `actions WORD …` over the first rule declare actions. Built in are `accept`,
+//! `allow`, `deny`, `drop`, `match`, `permit` and `reject`. Another word is an action,
+//! too, and a note lists such words; but one that differs from a known action by one
+//! character or by capitals is a bad line, as it is probably misspelt. In quotes it is
+//! taken as it stands.
+//!
 //! A rule is `ACTION field=value …`, then or in between, as wanted, `name=NAME`,
 //! `id=N` and `priority=N`. Actions and names are words; in quotes they may hold
 //! anything, with `\"`, `\\`, `\n`, `\r`, `\t` and `\u{…}`. A field that is left
@@ -46,16 +52,18 @@ use classyard::policy::{PartId, Policy};
 use classyard::schema::Field;
 use classyard::{AddError, FieldMatch, Priority, RuleId, Schema, UpdateError, ValueFormat};
 
-use super::text::{decimal, lines, quoted};
+use super::text::{counted_verb, decimal, lines, quoted};
 use super::value::{kind_takes, parse_match, takes_all, wrong_kind};
 use super::{Fault, SchemaChoice, SchemaLoader, check_count, limit_reached, rule_number};
 use crate::diagnostic::{Loaded, Problems, ReadError, ReadOptions};
 
+mod actions;
 mod token;
 mod write;
 
 pub use write::write;
 
+use actions::Actions;
 use token::{Token, next_token, unquote};
 
 /// Reads rules; see the [module](self) for the format.
@@ -86,7 +94,7 @@ pub fn read(
             Err(SchemaTrouble::Read(error)) => return Err(error),
             Err(SchemaTrouble::Fault(fault)) => {
                 // Every later line would be judged by the wrong schema.
-                problems.push(fault.at(number, line));
+                problems.push_fault(fault, number, line);
                 return Err(ReadError::Bad(problems));
             }
         }
@@ -105,9 +113,19 @@ pub fn read(
         return Err(ReadError::Bad(problems));
     };
 
+    let mut actions = Actions::default();
+    while let Some(&(number, line)) = significant.peek() {
+        match actions.declare(line) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(fault) => problems.push_fault(fault, number, line),
+        }
+        significant.next();
+    }
+
     let count = significant.clone().count();
     check_count(source, count, significant.clone(), options)?;
-    let mut reader = Reader::new(&choice, count, options);
+    let mut reader = Reader::new(&choice, count, options, actions);
     for (index, (number, line)) in significant.enumerate() {
         let id = rule_number(source, index, number)?;
         let outcome = match reader.parse(line) {
@@ -123,12 +141,14 @@ pub fn read(
             Err(fault) => Err(fault),
         };
         if let Err(fault) = outcome {
-            problems.push(fault.at(number, line));
+            problems.push_fault(fault, number, line);
         }
     }
-    problems
-        .beside(reader.policy.len())
-        .finish(reader.policy, options)
+    let notes = reader.notes();
+    let problems = problems.beside(reader.policy.len());
+    let mut loaded = options.finish(problems, reader.policy)?;
+    loaded.notes = notes;
+    Ok(loaded)
 }
 
 fn says_something(line: &str) -> bool {
@@ -196,12 +216,30 @@ fn schema_line<'t>(
     Ok(Some(choice))
 }
 
+/// True if a prefix or mask leaves bits of its value open that are not 0.
+fn has_stray_bits(field: &Field, wanted: &FieldMatch) -> bool {
+    match *wanted {
+        FieldMatch::Prefix { value, length } => {
+            let open = field.width().saturating_sub(length);
+            value & !u128::MAX.checked_shl(open).unwrap_or(0) != 0
+        }
+        FieldMatch::Ternary { value, mask } => value & !mask != 0,
+        _ => false,
+    }
+}
+
 /// The words that are no fields.
 const RESERVED: [&str; 4] = classyard::schema::RESERVED_NAMES;
 
 /// What a line says of a rule; kept from line to line for its memory.
 struct Reader<'t> {
     policy: Policy,
+    actions: Actions,
+    /// A prefix or mask of the line with bits beyond it.
+    stray_bits: Option<&'t str>,
+    /// Rules with such a prefix, and the first of them with its line.
+    stray_rules: usize,
+    first_stray: Option<(usize, &'t str)>,
     dual: bool,
     schemas: Vec<Arc<Schema>>,
     /// For each part, a match for each field.
@@ -225,7 +263,12 @@ struct Reader<'t> {
 }
 
 impl<'t> Reader<'t> {
-    fn new(choice: &SchemaChoice, rules: usize, options: &ReadOptions) -> Reader<'t> {
+    fn new(
+        choice: &SchemaChoice,
+        rules: usize,
+        options: &ReadOptions,
+        actions: Actions,
+    ) -> Reader<'t> {
         let schemas = choice.schemas();
         let mut policy = choice.policy();
         policy.reserve(rules.min(options.limit));
@@ -239,6 +282,10 @@ impl<'t> Reader<'t> {
             set: vec![None; schemas[0].fields().len()],
             schemas,
             policy,
+            actions,
+            stray_bits: None,
+            stray_rules: 0,
+            first_stray: None,
             action: Cow::Borrowed(""),
             name: None,
             id: None,
@@ -262,6 +309,20 @@ impl<'t> Reader<'t> {
         self.priority = None;
         self.family = None;
         self.undecided = None;
+        self.stray_bits = None;
+    }
+
+    /// Remarks on what was read, one sentence each.
+    fn notes(&self) -> Vec<String> {
+        let mut notes: Vec<String> = self.actions.note().into_iter().collect();
+        if let Some((line, text)) = self.first_stray {
+            notes.push(format!(
+                "{} bits beyond a prefix or mask, such as {} in line {line}; they are ignored",
+                counted_verb(self.stray_rules, "rule", "has", "have"),
+                quoted(text)
+            ));
+        }
+        notes
     }
 
     /// Takes a line apart.
@@ -285,7 +346,15 @@ impl<'t> Reader<'t> {
                 "one schema for the whole file (an action of that name goes in quotes)",
             ));
         }
+        if first.text == actions::DECLARATION {
+            return Err(Fault::new(
+                first.text,
+                "an `actions` line behind a rule",
+                "it over the first rule (an action of that name goes in quotes)",
+            ));
+        }
         self.action = unquote(first.text)?;
+        self.actions.take(&self.action, first.text)?;
         while let Some(token) = next_token(&mut rest)? {
             self.attribute(&token)?;
         }
@@ -401,17 +470,20 @@ impl<'t> Reader<'t> {
             let field = &schema.fields()[index];
             let wanted = parse_match(text, field)?;
             if kind_takes(field, &wanted) {
-                Ok(wanted)
+                Ok((wanted, has_stray_bits(field, &wanted)))
             } else {
                 Err(wrong_kind(text, field))
             }
         };
         if !self.dual {
-            self.matches[0][index] = parse(&self.schemas[0])?;
+            let (wanted, is_stray) = parse(&self.schemas[0])?;
+            self.matches[0][index] = wanted;
+            self.stray_bits = self.stray_bits.or(is_stray.then_some(token.text));
             return Ok(());
         }
         match (parse(&self.schemas[0]), parse(&self.schemas[1])) {
-            (Ok(v4), Ok(v6)) => {
+            (Ok((v4, is_stray)), Ok((v6, _))) => {
+                self.stray_bits = self.stray_bits.or(is_stray.then_some(token.text));
                 let address = self.schemas[1].fields()[index].format() == ValueFormat::Ipv6;
                 if address && !takes_all(&v4) {
                     self.undecided.get_or_insert(token.text);
@@ -420,11 +492,13 @@ impl<'t> Reader<'t> {
                 self.matches[1][index] = v6;
                 Ok(())
             }
-            (Ok(v4), Err(_)) => {
+            (Ok((v4, is_stray)), Err(_)) => {
+                self.stray_bits = self.stray_bits.or(is_stray.then_some(token.text));
                 self.matches[0][index] = v4;
                 self.close(1, token)
             }
-            (Err(_), Ok(v6)) => {
+            (Err(_), Ok((v6, is_stray))) => {
+                self.stray_bits = self.stray_bits.or(is_stray.then_some(token.text));
                 self.matches[1][index] = v6;
                 self.close(0, token)
             }
@@ -494,6 +568,10 @@ impl<'t> Reader<'t> {
             self.policy.set_rule_name(id, name);
         }
         self.lines.push(line_number);
+        if let Some(text) = self.stray_bits {
+            self.stray_rules += 1;
+            self.first_stray.get_or_insert((line_number, text));
+        }
         let first = if self.priority.is_some() {
             &mut self.with_priority
         } else {

@@ -79,18 +79,17 @@ pub fn read_trace(
                 }
                 match headers.push(part, &values) {
                     Ok(()) => winners.extend(winner),
-                    Err(error) => problems.push(
-                        Fault::new(line.trim(), error.to_string(), "a header").at(number, line),
-                    ),
+                    Err(error) => {
+                        let fault = Fault::new(line.trim(), error.to_string(), "a header");
+                        problems.push_fault(fault, number, line);
+                    }
                 }
             }
-            Err(fault) => problems.push(fault.at(number, line)),
+            Err(fault) => problems.push_fault(fault, number, line),
         }
     }
     let expected = expected.then_some(winners);
-    problems
-        .beside(headers.len())
-        .finish(Trace { headers, expected }, options)
+    options.finish(problems.beside(headers.len()), Trace { headers, expected })
 }
 
 /// Reads headers from a file; one that is gzip is unpacked.

@@ -267,8 +267,8 @@ mod tests {
             ),
         ] {
             let fault = parse_match(text, &field).unwrap_err();
-            assert_eq!(fault.part, part);
-            assert!(fault.found.contains(found), "{text}: {}", fault.found);
+            assert_eq!(fault.part(), part);
+            assert!(fault.found().contains(found), "{text}: {}", fault.found());
         }
     }
 

@@ -528,7 +528,7 @@ impl<'a> Reader<'a> {
             return Err(ReadError::Bad(self.problems));
         }
         // It has all that it takes, so its good lines will do.
-        self.problems.beside(1).finish(self.file, options)
+        options.finish(self.problems.beside(1), self.file)
     }
 
     /// Port classes that a protocol uses need prefix lengths and ports. True

@@ -63,6 +63,9 @@ struct ShadowReport {
     /// Those of them whose action is another than the better rule's.
     other_action: usize,
     rules: Vec<ShadowRow>,
+    /// Rules that differ from another only in what was left out of the file.
+    #[serde(skip)]
+    merged: usize,
 }
 
 #[derive(Serialize)]
@@ -338,6 +341,7 @@ impl InspectReport {
                 duplicates: found.iter().filter(|shadow| shadow.duplicate).count(),
                 other_action: found.iter().filter(|shadow| !shadow.same_action).count(),
                 rules: found.iter().enumerate().map(row).collect(),
+                merged: rules.merged,
             },
             engines: Vec::new(),
             estimates: Vec::new(),
@@ -449,6 +453,15 @@ impl InspectReport {
             text.push_str(&format!(
                 "\nof a random sample of {}",
                 counted(shadow.examined, "rule")
+            ));
+        }
+        if shadow.merged > 0 {
+            text.push_str(&format!(
+                "\n{} from another only in columns that were left out of the file",
+                match shadow.merged {
+                    1 => "1 rule differs".to_owned(),
+                    count => format!("{} differ", counted(count, "rule")),
+                }
             ));
         }
         fact(out, "Shadowed", text)?;

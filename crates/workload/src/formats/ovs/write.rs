@@ -8,7 +8,9 @@ use classyard::policy::Policy;
 use classyard::{Priority, RuleId, Schema};
 
 use crate::formats::text::{counted, counted_verb, quoted};
-use crate::formats::{Effect, RuleFormat, WriteError, WriteReport};
+use crate::formats::{Effect, RuleFormat, SchemaChoice, WriteError, WriteReport};
+
+use super::schema;
 
 mod expand;
 
@@ -112,6 +114,10 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
             ..WriteReport::default()
         },
     };
+    let choice = SchemaChoice::of(policy);
+    writer
+        .buffer
+        .extend(choice.as_ref().and_then(schema::comment));
     let order = order(policy, &mut writer.counts);
     for id in order {
         writer.rule(policy, id);

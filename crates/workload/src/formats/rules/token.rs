@@ -144,7 +144,8 @@ pub(super) fn write_word(out: &mut String, text: &str, key: bool) {
     let plain = |c: char| {
         c.is_alphanumeric() || (c.is_ascii_graphic() && c != '"' && c != '#' && (key || c != '='))
     };
-    if !text.is_empty() && text.chars().all(plain) && (key || text != "schema") {
+    if !text.is_empty() && text.chars().all(plain) && (key || !matches!(text, "schema" | "actions"))
+    {
         out.push_str(text);
         return;
     }
@@ -199,6 +200,7 @@ mod tests {
             "a",
             "a b",
             "schema",
+            "actions",
             "a=b",
             "é",
             "\"",
@@ -227,7 +229,7 @@ mod tests {
     fn bad_quotes_are_found() {
         for (line, part) in [("a\"b\"", "\""), ("\"ab", "\""), ("\"ab\"c", "\"")] {
             let mut rest = line;
-            assert_eq!(next_token(&mut rest).unwrap_err().part, part, "{line}");
+            assert_eq!(next_token(&mut rest).unwrap_err().part(), part, "{line}");
         }
         for (word, part) in [
             ("\"a\\x\"", "\\x"),
@@ -236,7 +238,7 @@ mod tests {
             ("\"\\u{+41}\"", "\\u"),
             ("\"\\é\"", "\\é"),
         ] {
-            assert_eq!(unquote(word).unwrap_err().part, part, "{word}");
+            assert_eq!(unquote(word).unwrap_err().part(), part, "{word}");
         }
     }
 }

@@ -71,6 +71,7 @@ pub fn write(
         );
     }
     head.push('\n');
+    head.extend(super::actions::declaration(policy));
     out.write_all(head.as_bytes())?;
 
     let (rows, split) = rows(policy, dual);

@@ -64,8 +64,8 @@ fn one_table_is_read_at_a_time() {
     // The bad line counts in its own table only.
     assert_eq!(
         read_table(DUMP, Some(5), false).unwrap_err().to_string(),
-        "f:6:11: unsupported field `bogus`; expected a field that schemas have, or a flow without \
-         it (dropping it would change what matches)"
+        "f:6:11: unsupported field `bogus`; expected a field such as `in_port`, `eth_src`, \
+         `ipv4_dst`, `tcp_dst`, or a line without it (dropping it would change what matches)"
     );
     let kept = read_table(DUMP, Some(5), true).unwrap();
     assert_eq!((kept.value.len(), kept.skipped.total()), (1, 1));

@@ -6,11 +6,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use classyard::schema::Field;
 use classyard::{FieldMatch, RuleRef, Schema, ValueFormat};
+use classyard_text::ofctl::{RESERVED_PORTS, SHORTHANDS};
 
-use super::super::flow::family;
-use super::super::{
-    ARP, ICMP, ICMPV6, IPV4, IPV6, MPLS, MPLS_MULTICAST, PORTS, RARP, SCTP, SHORTHANDS, TCP, UDP,
-};
+use super::super::place::family;
+use super::super::{ARP, ICMP, ICMPV6, IPV4, IPV6, MPLS, MPLS_MULTICAST, RARP, SCTP, TCP, UDP};
 use super::FIELDS;
 
 /// The most flows that one rule may become.
@@ -427,7 +426,7 @@ impl KindOfPacket<'_> {
         let prefix = (free & free.wrapping_add(1) == 0).then(|| mask.count_ones());
         let name = match (field.name(), field.width()) {
             ("in_port", _) => {
-                let named = PORTS
+                let named = RESERVED_PORTS
                     .iter()
                     .find(|(_, number)| u128::from(*number) == value);
                 return match named {

@@ -60,7 +60,7 @@ impl Acl {
         let ports = [IN_PORT, OUT_PORT].map(PortNo);
         let ports = ports.map(|port| Message::Port(port, Some(PortState::default())));
         let read = text::read(&pipeline).map_err(|problems| {
-            let first = problems.first().map(ToString::to_string);
+            let first = problems.shown().first().map(ToString::to_string);
             Failure::usage(format!(
                 "flows that were written cannot be read: {}",
                 first.unwrap_or_default()

@@ -1,0 +1,452 @@
+//! Lines of flows.
+
+use super::fields::{FieldSpec, Kind, SHORTHANDS, field};
+use super::ports::PortNames;
+use super::scan::{next_part, number};
+use super::value::{FieldText, TAG_BIT, plain, value};
+use crate::Fault;
+use crate::line::quoted;
+
+/// The priority of a flow that has none on its line.
+const DEFAULT_PRIORITY: u16 = 32768;
+
+/// Attributes of flows that a switch counts or measures.
+const STATISTICS: [&str; 5] = ["duration", "n_packets", "n_bytes", "idle_age", "hard_age"];
+
+/// Flags of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools)] // they are bits of the protocol
+pub struct FlowFlags {
+    /// `send_flow_rem`
+    pub send_flow_rem: bool,
+    /// `check_overlap`
+    pub check_overlap: bool,
+    /// `reset_counts`
+    pub reset_counts: bool,
+    /// `no_packet_counts`
+    pub no_packet_counts: bool,
+    /// `no_byte_counts`
+    pub no_byte_counts: bool,
+}
+
+/// A flow to add: attributes, a match, and actions as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowLine<'t> {
+    /// The table; 0 if the line names none.
+    pub table: u8,
+    /// The priority; 32768 if the line has none.
+    pub priority: u16,
+    /// The cookie.
+    pub cookie: u64,
+    /// Seconds without a packet until it goes.
+    pub idle_timeout: u16,
+    /// Seconds until it goes.
+    pub hard_timeout: u16,
+    /// Its importance.
+    pub importance: u16,
+    /// Its flags.
+    pub flags: FlowFlags,
+    /// The text behind `actions=`.
+    pub actions: &'t str,
+    /// The kind of its packets.
+    pub kind: Kind,
+    demands: Vec<Demand<'t>>,
+}
+
+/// A demand of a flow on a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Demand<'t> {
+    /// The field.
+    pub field: &'static FieldSpec,
+    /// The value; bits outside of the mask are 0.
+    pub value: u128,
+    /// The bits that count, at least one.
+    pub mask: u128,
+    /// True if the text had bits outside of its mask, or of the field.
+    pub has_stray_bits: bool,
+    /// True if it says that the packet has a VLAN tag without `vlan_vid` saying so.
+    pub needs_tag: bool,
+    /// The part of the line: `tp_dst=0x10/0xf0`, `tcp`.
+    pub text: &'t str,
+    /// The field's name on the line; the word of a kind of packets.
+    pub key: &'t str,
+    /// The value on the line; that of `vlan_tci` and of words is all of the part.
+    pub value_text: &'t str,
+}
+
+impl Demand<'_> {
+    /// True if all bits count.
+    #[must_use]
+    pub fn is_exact(&self) -> bool {
+        self.mask == self.field.max_value()
+    }
+}
+
+impl<'t> FlowLine<'t> {
+    /// Reads a flow. Comments and the words `flow add` are cut off already.
+    ///
+    /// # Errors
+    /// A [`Fault`] about a part of the line.
+    pub fn parse(line: &'t str, ports: &mut PortNames<'_>) -> Result<FlowLine<'t>, Fault<'t>> {
+        let (before, actions) = split(line);
+        let mut flow = FlowLine {
+            table: 0,
+            priority: DEFAULT_PRIORITY,
+            cookie: 0,
+            idle_timeout: 0,
+            hard_timeout: 0,
+            importance: 0,
+            flags: FlowFlags::default(),
+            actions: actions.unwrap_or_default(),
+            kind: Kind::default(),
+            demands: Vec::new(),
+        };
+        // Types first, as old names of fields depend on them.
+        let mut rest = before;
+        let mut is_first = true;
+        while let Some(part) = next_part(&mut rest) {
+            if is_first && is_other_command(part) {
+                return Err(Fault::new(
+                    part,
+                    format!("a flow to {part}"),
+                    "flows that are there, as this is no script",
+                ));
+            }
+            is_first = false;
+            match part.split_once('=') {
+                Some(("dl_type" | "eth_type", value)) => flow.eth_type(part, value)?,
+                Some(_) => {}
+                None => flow.word(part)?,
+            }
+        }
+        let mut rest = before;
+        while let Some(part) = next_part(&mut rest) {
+            if let Some(("nw_proto" | "ip_proto", value)) = part.split_once('=')
+                && !flow.kind.is_arp()
+            {
+                flow.protocol(part, value)?;
+            }
+        }
+        let mut rest = before;
+        while let Some(part) = next_part(&mut rest) {
+            if let Some((key, value)) = part.split_once('=') {
+                flow.attribute(part, key, value, ports)?;
+            }
+        }
+        flow.check_needs()?;
+        match actions {
+            None => Err(Fault::missing(line, "`actions=…`")),
+            Some("") => Err(Fault::missing(line, "actions, or `drop`")),
+            Some(_) => Ok(flow),
+        }
+    }
+
+    /// The demands of the flow, each field once.
+    #[must_use]
+    pub fn demands(&self) -> &[Demand<'t>] {
+        &self.demands
+    }
+
+    /// The table of a line's flow, 0 if it names none; `None` if its table is no number
+    /// or it is no flow.
+    #[must_use]
+    pub fn table_of(line: &str) -> Option<u8> {
+        let (before, actions) = split(line);
+        let mut rest = before;
+        let mut table = None;
+        while let Some(part) = next_part(&mut rest) {
+            if let Some(value) = part.strip_prefix("table=") {
+                table = Some(number(value, "table").ok()?);
+            }
+        }
+        table.or(actions.map(|_| 0))
+    }
+
+    fn word(&mut self, part: &'t str) -> Result<(), Fault<'t>> {
+        if let Some(&(_, eth_type, protocol)) = SHORTHANDS.iter().find(|(word, ..)| *word == part) {
+            self.set_eth_type(eth_type, part, part)?;
+            return match protocol {
+                Some(protocol) => self.set_protocol(protocol, part, part),
+                None => Ok(()),
+            };
+        }
+        let flag = match part {
+            "eth" => return Ok(()),
+            "send_flow_rem" => &mut self.flags.send_flow_rem,
+            "check_overlap" => &mut self.flags.check_overlap,
+            "reset_counts" => &mut self.flags.reset_counts,
+            "no_packet_counts" => &mut self.flags.no_packet_counts,
+            "no_byte_counts" => &mut self.flags.no_byte_counts,
+            _ => {
+                return Err(Fault::unsupported(
+                    part,
+                    format!("unsupported field {}", quoted(part)),
+                    "NAME=VALUE, or a word such as `ip`, `tcp6`, `arp`, `send_flow_rem`",
+                ));
+            }
+        };
+        *flag = true;
+        Ok(())
+    }
+
+    fn attribute(
+        &mut self,
+        part: &'t str,
+        key: &'t str,
+        value: &'t str,
+        ports: &mut PortNames<'_>,
+    ) -> Result<(), Fault<'t>> {
+        match key {
+            "table" => self.table = number(value, key)?,
+            "priority" => self.priority = number(value, key)?,
+            "cookie" => self.cookie = number(value, key)?,
+            "idle_timeout" => self.idle_timeout = number(value, key)?,
+            "hard_timeout" => self.hard_timeout = number(value, key)?,
+            "importance" => self.importance = number(value, key)?,
+            "dl_type" | "eth_type" => {}
+            "nw_proto" | "ip_proto" if !self.kind.is_arp() => {}
+            "vlan_tci" => self.vlan_tci(part, value)?,
+            _ if STATISTICS.contains(&key) => {}
+            _ => self.field(part, key, value, ports)?,
+        }
+        Ok(())
+    }
+
+    fn field(
+        &mut self,
+        part: &'t str,
+        key: &'t str,
+        text: &'t str,
+        ports: &mut PortNames<'_>,
+    ) -> Result<(), Fault<'t>> {
+        let field = field(key, self.kind)?;
+        if text == "*" {
+            return Ok(());
+        }
+        let is_icmp_port = matches!(key, "tp_src" | "tp_dst") && self.kind.is_icmp();
+        let read = value(key, field, text, ports).map_err(|fault| match is_icmp_port {
+            true => no_type_of_icmp(part),
+            false => fault,
+        })?;
+        self.demand(field, read, (part, key, text))
+    }
+
+    /// Adds a demand; `text` is the part of the line, its key and its value.
+    fn demand(
+        &mut self,
+        field: &'static FieldSpec,
+        read: FieldText,
+        text: (&'t str, &'t str, &'t str),
+    ) -> Result<(), Fault<'t>> {
+        let (text, key, value_text) = text;
+        if read.mask == 0 {
+            return Ok(());
+        }
+        if let Some(other) = self.demands.iter().find(|other| other.field == field) {
+            if matches!(field.name, "eth_type" | "ip_proto" | "arp_op") {
+                return match other.value == read.value {
+                    true => Ok(()),
+                    false => Err(contradiction(text, other.text)),
+                };
+            }
+            return Err(Fault::new(
+                text,
+                format!(
+                    "{} after {}: one field twice",
+                    quoted(text),
+                    quoted(other.text)
+                ),
+                "each field at most once",
+            ));
+        }
+        self.demands.push(Demand {
+            field,
+            value: read.value,
+            mask: read.mask,
+            has_stray_bits: read.has_stray_bits,
+            needs_tag: field.name == "vlan_pcp",
+            text,
+            key,
+            value_text,
+        });
+        Ok(())
+    }
+
+    fn eth_type(&mut self, part: &'t str, value: &'t str) -> Result<(), Fault<'t>> {
+        match value {
+            "*" => Ok(()),
+            _ => self.set_eth_type(number(value, key_of(part))?, part, value),
+        }
+    }
+
+    fn protocol(&mut self, part: &'t str, value: &'t str) -> Result<(), Fault<'t>> {
+        match value {
+            "*" => Ok(()),
+            _ => self.set_protocol(number(value, key_of(part))?, part, value),
+        }
+    }
+
+    fn set_eth_type(
+        &mut self,
+        eth_type: u16,
+        part: &'t str,
+        value: &'t str,
+    ) -> Result<(), Fault<'t>> {
+        self.kind.eth_type.get_or_insert(eth_type);
+        let field = field("eth_type", self.kind)?;
+        self.demand(
+            field,
+            whole(field, eth_type.into()),
+            (part, key_of(part), value),
+        )
+    }
+
+    fn set_protocol(
+        &mut self,
+        protocol: u8,
+        part: &'t str,
+        value: &'t str,
+    ) -> Result<(), Fault<'t>> {
+        self.kind.ip_proto.get_or_insert(protocol);
+        let field = field("ip_proto", self.kind)?;
+        self.demand(
+            field,
+            whole(field, protocol.into()),
+            (part, key_of(part), value),
+        )
+    }
+
+    /// The whole tag: priority in the upper three bits, a one if there is a tag, the
+    /// number of the VLAN.
+    fn vlan_tci(&mut self, part: &'t str, text: &'t str) -> Result<(), Fault<'t>> {
+        if text == "*" {
+            return Ok(());
+        }
+        let (tci, mask) = match text.split_once('/') {
+            None => (plain(text, "vlan_tci", 16)?, 0xffff),
+            Some((tci, mask)) => (plain(tci, "vlan_tci", 16)?, plain(mask, "vlan_tci", 16)?),
+        };
+        let has_stray_bits = tci & !mask != 0;
+        let tci = tci & mask;
+        let texts = (part, "vlan_tci", part);
+        let vid = field("vlan_vid", self.kind)?;
+        if mask & TAG_BIT != 0 && tci & TAG_BIT == 0 {
+            if tci != 0 {
+                return Err(Fault::new(
+                    part,
+                    format!(
+                        "{} asks whether there is a VLAN tag, and matches no packet",
+                        quoted(part)
+                    ),
+                    "the bit 0x1000 for packets with a VLAN tag, or a value of 0 for packets without",
+                ));
+            }
+            return self.demand(vid, whole(vid, 0), texts);
+        }
+        let read = FieldText {
+            value: tci & 0x1fff,
+            mask: mask & 0x1fff,
+            has_stray_bits,
+        };
+        self.demand(vid, read, texts)?;
+        let pcp = field("vlan_pcp", self.kind)?;
+        let read = FieldText {
+            value: tci >> 13,
+            mask: mask >> 13,
+            has_stray_bits: false,
+        };
+        self.demand(pcp, read, texts)?;
+        if let Some(pcp) = self.demands.iter_mut().find(|demand| demand.field == pcp) {
+            pcp.needs_tag = mask & TAG_BIT != 0;
+        }
+        Ok(())
+    }
+
+    /// Every field must have what it needs on the line.
+    fn check_needs(&self) -> Result<(), Fault<'t>> {
+        for demand in &self.demands {
+            let needs = demand.field.needs;
+            if needs.are_met(self.kind) {
+                continue;
+            }
+            let (found, expected) = match (demand.field.name, demand.key) {
+                ("ip_proto", _) => (
+                    "a protocol without `ip` or `ipv6`".to_owned(),
+                    needs.expectation(),
+                ),
+                ("arp_op", _) => (
+                    "an operation of ARP without `arp` or `rarp`".to_owned(),
+                    needs.expectation(),
+                ),
+                (_, "tp_src" | "tp_dst") => (
+                    lacks(demand.text),
+                    "`tcp`, `udp` or `sctp`, or one with a 6, on the line",
+                ),
+                (_, "nw_src" | "nw_dst") => (
+                    lacks(demand.text),
+                    "`ip`, `tcp`, `arp`, … or dl_type=0x0800 on the line",
+                ),
+                _ => (lacks(demand.text), needs.expectation()),
+            };
+            return Err(Fault::new(demand.text, found, expected));
+        }
+        Ok(())
+    }
+}
+
+/// A value of all bits.
+fn whole(field: &FieldSpec, value: u128) -> FieldText {
+    FieldText {
+        value,
+        mask: field.max_value(),
+        has_stray_bits: false,
+    }
+}
+
+/// The name before `=`, or the whole word.
+fn key_of(part: &str) -> &str {
+    part.split_once('=').map_or(part, |(key, _)| key)
+}
+
+fn lacks(text: &str) -> String {
+    format!("{} without what it needs", quoted(text))
+}
+
+fn is_other_command(part: &str) -> bool {
+    matches!(
+        part,
+        "modify" | "modify_strict" | "delete" | "delete_strict"
+    )
+}
+
+/// The text before `actions=`, and the text behind it if there is such a word.
+fn split(line: &str) -> (&str, Option<&str>) {
+    let mut rest = line;
+    loop {
+        let before = rest;
+        let Some(part) = next_part(&mut rest) else {
+            return (line, None);
+        };
+        let mut keys = ["actions=", "action="].into_iter();
+        if let Some(key) = keys.find(|key| part.starts_with(key)) {
+            let at = line.len() - before.len() + before.find(key).unwrap_or(0);
+            return (&line[..at], Some(line[at + key.len()..].trim()));
+        }
+    }
+}
+
+fn no_type_of_icmp(part: &str) -> Fault<'_> {
+    Fault::new(
+        part,
+        format!("{} is no type or code of ICMP", quoted(part)),
+        "a type or code of ICMP: 0 to 255, without a mask",
+    )
+}
+
+fn contradiction<'t>(part: &'t str, other: &str) -> Fault<'t> {
+    Fault::new(
+        part,
+        format!("{} contradicts {}", quoted(part), quoted(other)),
+        "one Ethernet type and one protocol",
+    )
+}

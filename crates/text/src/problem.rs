@@ -1,0 +1,244 @@
+//! Problems of a file: the first of them, and their number by reason.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::Fault;
+use crate::ofctl::Statement;
+
+/// The most problems that are kept to be shown; the rest are counted.
+pub const SHOWN: usize = 20;
+
+/// The most characters of a source line that a problem carries along.
+const EXCERPT_CHARACTERS: usize = 200;
+
+/// The most reasons that are counted apart.
+const MAX_REASONS: usize = 64;
+
+/// The reason of a problem that is a mistake in its line.
+const MISTAKE: &str = "mistakes";
+
+/// The reason of problems of more reasons than are counted apart.
+const OTHER_REASONS: &str = "other reasons";
+
+/// One thing that is wrong in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// The column of the first offending character, counted from 1.
+    pub column: usize,
+    /// The number of offending characters; 0 where something is missing.
+    pub length: usize,
+    /// The line itself, cut at a reasonable length.
+    pub excerpt: String,
+    /// What is there, or what is wrong with it.
+    pub found: String,
+    /// What should be there, or what to do.
+    pub expected: String,
+    /// The kind of thing that is not supported; `None` for a mistake.
+    pub reason: Option<String>,
+}
+
+impl Problem {
+    /// A problem with a part of a line.
+    ///
+    /// `line` counts from 1, `text` is the whole line and `part` a slice of it,
+    /// from which column and length follow. (A `part` that is no slice of
+    /// `text` is taken to stand at its end.)
+    #[must_use]
+    pub fn at(line: usize, text: &str, part: &str, found: String, expected: String) -> Problem {
+        let offset = (part.as_ptr() as usize).wrapping_sub(text.as_ptr() as usize);
+        let before = text.get(..offset).unwrap_or(text);
+        Problem {
+            line,
+            column: before.chars().count() + 1,
+            length: part.chars().count(),
+            excerpt: text.chars().take(EXCERPT_CHARACTERS).collect(),
+            found,
+            expected,
+            reason: None,
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Problem {
+            line,
+            column,
+            found,
+            expected,
+            ..
+        } = self;
+        write!(f, "{line}:{column}: {found}; expected {expected}")
+    }
+}
+
+/// The problems of one file: the first [`SHOWN`] of them, and their number by reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problems {
+    source: String,
+    shown: Vec<Problem>,
+    total: usize,
+    good: usize,
+    by_reason: BTreeMap<String, usize>,
+}
+
+impl Problems {
+    /// None yet, in a file of that name.
+    #[must_use]
+    pub fn new(source: &str) -> Problems {
+        Problems {
+            source: source.to_owned(),
+            shown: Vec::new(),
+            total: 0,
+            good: 0,
+            by_reason: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a problem.
+    pub fn push(&mut self, problem: Problem) {
+        self.push_with(problem.reason.clone(), || problem);
+    }
+
+    /// Adds a fault of a line. Its problem is made only if it is shown.
+    pub fn push_fault(&mut self, fault: Fault<'_>, number: usize, line: &str) {
+        let reason = fault.reason().map(str::to_owned);
+        self.push_with(reason, || fault.at(number, line));
+    }
+
+    /// Adds a fault of a statement, which may have several lines.
+    pub fn push_fault_of(&mut self, statement: &Statement<'_>, fault: Fault<'_>) {
+        let (number, line) = statement.line_of(fault.part());
+        self.push_fault(fault, number, line);
+    }
+
+    fn push_with(&mut self, reason: Option<String>, problem: impl FnOnce() -> Problem) {
+        self.total += 1;
+        if self.shown.len() < SHOWN {
+            self.shown.push(problem());
+        }
+        let mut reason = reason.unwrap_or_else(|| MISTAKE.to_owned());
+        if self.by_reason.len() >= MAX_REASONS && !self.by_reason.contains_key(&reason) {
+            OTHER_REASONS.clone_into(&mut reason);
+        }
+        *self.by_reason.entry(reason).or_insert(0) += 1;
+    }
+
+    /// The file's name.
+    #[must_use]
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// The first problems, in file order.
+    #[must_use]
+    pub fn shown(&self) -> &[Problem] {
+        &self.shown
+    }
+
+    /// The number of problems.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.total
+    }
+
+    /// True if there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// The number of problems of each reason, the most frequent first: what is not
+    /// supported, such as `` unsupported action `ct` ``, or `mistakes`.
+    #[must_use]
+    pub fn by_reason(&self) -> Vec<(&str, usize)> {
+        let reasons = self.by_reason.iter();
+        let mut reasons: Vec<(&str, usize)> = reasons
+            .map(|(reason, count)| (reason.as_str(), *count))
+            .collect();
+        reasons.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        reasons
+    }
+
+    /// Records how many lines of the file are good, where they can be loaded
+    /// without the bad ones.
+    #[must_use]
+    pub fn beside(mut self, good: usize) -> Problems {
+        self.good = good;
+        self
+    }
+
+    /// True if skipping the bad lines would load something: the reader can
+    /// leave bad lines out, and some lines are good.
+    #[must_use]
+    pub fn can_be_skipped(&self) -> bool {
+        self.good > 0
+    }
+}
+
+impl fmt::Display for Problems {
+    /// One `file:line:column: found; expected …` for each problem shown, then
+    /// how many more there are.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, problem) in self.shown.iter().enumerate() {
+            let separator = if index == 0 { "" } else { "\n" };
+            write!(f, "{separator}{}:{problem}", self.source)?;
+        }
+        if self.total > self.shown.len() {
+            write!(
+                f,
+                "\n{}: {} more {}",
+                self.source,
+                self.total - self.shown.len(),
+                if self.total - self.shown.len() == 1 {
+                    "problem"
+                } else {
+                    "problems"
+                }
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_follow_from_the_part() {
+        let text = "déjà vu 42";
+        let part = &text[text.find("42").unwrap()..];
+        let problem = Problem::at(3, text, part, "`42`".into(), "a word".into());
+        assert_eq!((problem.line, problem.column, problem.length), (3, 9, 2));
+        assert_eq!(problem.to_string(), "3:9: `42`; expected a word");
+    }
+
+    #[test]
+    fn only_the_first_problems_are_kept_and_all_are_counted() {
+        let mut problems = Problems::new("f");
+        for line in 1..=25 {
+            problems.push(Problem::at(line, "x", "x", "`x`".into(), "y".into()));
+        }
+        assert_eq!((problems.shown().len(), problems.total()), (SHOWN, 25));
+        assert!(problems.to_string().ends_with("f: 5 more problems"));
+        assert_eq!(problems.by_reason(), [("mistakes", 25)]);
+    }
+
+    #[test]
+    fn reasons_are_counted_and_are_not_without_end() {
+        let mut problems = Problems::new("f");
+        for number in 0..200 {
+            let found = format!("unsupported action `a{number}`");
+            problems.push_fault(Fault::unsupported("x", found, "y"), 1, "x");
+            problems.push_fault(Fault::unsupported("x", "unsupported `b`", "y"), 1, "x");
+        }
+        let reasons = problems.by_reason();
+        assert_eq!(reasons[0], ("unsupported `b`", 200));
+        assert_eq!(reasons[1], ("other reasons", 137));
+        assert_eq!(reasons.iter().map(|(_, count)| count).sum::<usize>(), 400);
+    }
+}

@@ -1,0 +1,40 @@
+//! The schema of a file of flows.
+
+use classyard::Schema;
+use classyard_text::line::lines;
+use classyard_text::ofctl::{StatementKind, statements};
+
+use crate::formats::SchemaChoice;
+
+/// Words before the name of a schema, in a comment over the first flow.
+const SCHEMA_COMMENT: &str = "# schema ";
+
+/// The comment that says which schema the flows of a file are for; nothing if they would
+/// be read with it anyway, or if it has no name.
+pub(super) fn comment(choice: &SchemaChoice) -> Option<String> {
+    let is_default = *choice == SchemaChoice::Single(Schema::openflow15());
+    let is_named = SchemaChoice::named(choice.name()).as_ref() == Some(choice);
+    (is_named && !is_default).then(|| format!("{SCHEMA_COMMENT}{}\n", choice.name()))
+}
+
+/// The schema that a file's comment says; or `openflow15`, unless the file has addresses
+/// of IPv6, for which only five-tuples have room: then these.
+pub(super) fn of(text: &str) -> SchemaChoice {
+    let comments = lines(text).take_while(|(_, line)| {
+        let line = line.trim();
+        line.is_empty() || line.starts_with('#')
+    });
+    let mut named = comments.filter_map(|(_, line)| {
+        let name = line.trim().strip_prefix(SCHEMA_COMMENT)?;
+        SchemaChoice::named(name.trim())
+    });
+    if let Some(choice) = named.next() {
+        return choice;
+    }
+    let mut flows = statements(text).filter(|one| one.kind == StatementKind::Flow);
+    let has_v6_address = |flow: &str| flow.contains("ipv6_src=") || flow.contains("ipv6_dst=");
+    match flows.any(|flow| has_v6_address(flow.text)) {
+        true => SchemaChoice::DualStack,
+        false => SchemaChoice::Single(Schema::openflow15()),
+    }
+}
