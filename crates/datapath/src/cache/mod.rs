@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`microflow`] | caches of single flows: they say where a flow's decision may be |
 //! | [`sorted_tuples`] | a tuple space whose tuples are kept in the order of their use |
-//! | [`finder`] | what finds the megaflow that covers a packet |
+//! | `finder` | what finds the megaflow that covers a packet |
 //! | `store` | megaflows: keys under masks, and the paths of the packets that they cover |
 //! | `path` | the tables that packets are looked up in, and the entries that win them there |
 //! | `entry_paths` | the paths of each entry |

@@ -211,7 +211,8 @@ impl Stores {
             return Ok(());
         }
         let message = format!(
-            "a list of {} actions takes up to {work}, with the groups in it; at most              {MAX_PACKET_ACTIONS} are possible",
+            "a list of {} actions takes up to {work}, with the groups in it; at most \
+             {MAX_PACKET_ACTIONS} are possible",
             actions.len()
         );
         Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
