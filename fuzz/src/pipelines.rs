@@ -55,10 +55,9 @@ pub(crate) fn pipelines(data: &[u8]) {
         let again = again.unwrap_or_else(|problems| panic!("{written}: {}", problems[0]));
         assert_eq!(again[0].message, one.message, "{written}");
     }
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse("tuplemerge").expect("it is registered"),
-        rebuild_below: 8,
-    });
+    let engine = EngineSpec::parse("tuplemerge").expect("it is registered");
+    let settings = TableSettings::new(engine).expect("it takes updates");
+    let mut pipeline = Pipeline::new(settings.rebuild_below(8));
     let ports = [1, 2, 3].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
     let added = pipeline.apply(&ports, Duration::ZERO);
     added.expect("numbers of ports");

@@ -59,8 +59,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     classifier.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
     for (row, winner) in winners.iter().enumerate() {
         let mut mask = vec![0; schema.key_words()];
-        let again =
-            classifier.classify_masked(keys.key(row), Winner::MISS, &mut mask, &mut scratch);
+        let again = classifier.classify_masked(keys.key(row), &mut mask);
         assert_eq!(again, *winner);
         let bits: u32 = mask.iter().map(|word| word.count_ones()).sum();
         let header = keys.header(row);

@@ -33,10 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let classifier = EngineSpec::parse("forest")?.builder().policy(&policy)?;
 
     let capture = read_capture_file(&packets, &CaptureOptions::default())?;
-    let mut scratch = Scratch::new();
     let mut hits: BTreeMap<String, usize> = BTreeMap::new();
     for packet in capture.parsed() {
-        let fate = match classifier.classify_header(&packet, &mut scratch) {
+        let fate = match classifier.classify_header(&packet) {
             None => format!("no header for these rules ({})", packet.kind),
             Some(verdict) => match policy.decision(verdict) {
                 None => "no rule".to_owned(),

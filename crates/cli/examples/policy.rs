@@ -34,7 +34,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let forest = EngineSpec::parse("forest")?;
     let (mut writer, table) = forest.builder().policy_table(&policy)?;
     let mut reader = table.reader();
-    let mut scratch = Scratch::new();
     let packets = [
         FiveTuple::new("10.20.1.1".parse()?, "10.20.2.2".parse()?, 40_000, 22, 6),
         FiveTuple::new(
@@ -50,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{title}");
         let guard = reader.pin();
         for packet in packets.iter().flatten() {
-            let verdict = guard.classify_header(packet, &mut scratch);
+            let verdict = guard.classify_header(packet);
             let verdict = verdict.ok_or("the policy has both families")?;
             let action = guard.action_in(verdict.part, verdict.winner);
             let name = action.and_then(|action| policy.action_name(action));

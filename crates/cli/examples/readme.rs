@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Two copies of an engine for each family: one for readers, one to change.
     let engine = EngineSpec::parse("forest")?;
     let (mut writer, table) = engine.builder().policy_table(&policy)?;
-    let (mut reader, mut scratch) = (table.reader(), Scratch::new());
+    let mut reader = table.reader();
 
     let packets = Path::new("testdata/capture/office.pcap");
     let packets = capture::read_capture_file(packets, &capture::ReadOptions::default())?;
@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             writer.apply(&changes.transaction())?;
         }
         let guard = reader.pin(); // one version of all rules
-        let verdict = guard.classify_header(&packet, &mut scratch);
+        let verdict = guard.classify_header(&packet);
         let action = verdict.and_then(|found| guard.action_in(found.part, found.winner));
         match action {
             Some(action) if action == allow => passed += 1,

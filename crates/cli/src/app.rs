@@ -13,6 +13,7 @@ use crate::commands::{
     generate, inspect, plot, profiles, replay, reproduce, trace,
 };
 use crate::failure::{EXIT_USAGE, Failure};
+use crate::interrupt;
 use crate::output;
 use crate::registry;
 use crate::reporter::Reporter;
@@ -30,7 +31,6 @@ const HELP_WIDTH: usize = 100;
     version,
     arg_required_else_help = true,
     subcommand_required = true,
-    disable_help_subcommand = true,
     max_term_width = HELP_WIDTH,
     after_help = "\
 Examples:
@@ -38,10 +38,13 @@ Examples:
   classyard classify -r fw.rules -c dump.pcap    packets of a capture against rules
   classyard explain -r fw.rules --header \"src=10.0.0.1 dst=10.0.0.2 dport=443 proto=tcp\"
 
-Exit codes: 0 fine; 1 answers differ, problems were found or rules were lost; 2 bad usage or unreadable input."
+`classyard help COMMAND` describes a command.
+
+Exit codes: 0 fine; 1 answers differ, problems were found or rules were lost; 2 bad usage, \
+unreadable input or unwritable output; 130 and 143 interrupted (Ctrl-C, SIGTERM)."
 )]
 struct Cli {
-    /// Say nothing on standard error but errors
+    /// Print errors only
     #[arg(short, long, global = true, help_heading = "Output")]
     quiet: bool,
 
@@ -100,6 +103,7 @@ pub fn run(engines: &'static [Engine], words: impl IntoIterator<Item = OsString>
     registry::set(engines);
     let words: Vec<OsString> = words.into_iter().collect();
     command_line::keep(&words);
+    interrupt::install();
     let cli = match parse(words) {
         Ok(cli) => cli,
         Err(error) => return explain(&error),
@@ -144,7 +148,38 @@ fn explain(error: &clap::Error) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use clap::{Arg, Command};
+
     use super::*;
+
+    fn built() -> Command {
+        let mut command = Cli::command();
+        command.build();
+        command
+    }
+
+    /// All commands below one, each with its name; the built-in `help` is not ours.
+    fn commands(root: &Command) -> Vec<(String, &Command)> {
+        let mut all = Vec::new();
+        let mut pending = vec![(String::new(), root)];
+        while let Some((path, command)) = pending.pop() {
+            let own = command.get_subcommands();
+            let own = own.filter(|command| command.get_name() != "help");
+            pending.extend(own.map(|below| {
+                let name = format!("{path} {}", below.get_name());
+                (name.trim().to_owned(), below)
+            }));
+            all.push((path, command));
+        }
+        all
+    }
+
+    fn help_after(command: &Command) -> String {
+        let after = command.get_after_help().or(command.get_after_long_help());
+        after.map(ToString::to_string).unwrap_or_default()
+    }
 
     #[test]
     fn the_command_line_is_consistent() {
@@ -153,22 +188,152 @@ mod tests {
 
     #[test]
     fn every_command_has_an_example_and_every_flag_has_help() {
-        fn check(command: &clap::Command) {
-            let name = command.get_name();
-            let after = command.get_after_help().or(command.get_after_long_help());
-            let text = after.map(ToString::to_string).unwrap_or_default();
-            assert!(text.contains("Example"), "{name} has no example");
+        let root = built();
+        for (name, command) in commands(&root) {
+            assert!(
+                help_after(command).contains("Example"),
+                "{name} has no example"
+            );
             for argument in command.get_arguments() {
-                assert!(
-                    argument.get_help().is_some(),
-                    "{name}: {} has no help",
-                    argument.get_id()
+                let id = argument.get_id();
+                assert!(argument.get_help().is_some(), "{name}: {id} has no help");
+            }
+        }
+    }
+
+    /// The words of an example, up to a pipe or a redirection; `None` if it ends in
+    /// an ellipsis.
+    fn words(line: &str) -> Option<Vec<String>> {
+        let mut words = vec![String::new()];
+        let mut is_quoted = false;
+        for character in line.chars() {
+            match character {
+                '"' => is_quoted = !is_quoted,
+                ' ' if !is_quoted => words.push(String::new()),
+                _ => words.last_mut()?.push(character),
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        let end = words.iter().position(|word| word == "|" || word == ">");
+        words.truncate(end.unwrap_or(words.len()));
+        words
+            .iter()
+            .all(|word| !word.ends_with("..."))
+            .then_some(words)
+    }
+
+    #[test]
+    fn examples_are_taken_by_the_commands_that_show_them() {
+        let root = built();
+        let mut tried = 0;
+        for (name, command) in commands(&root) {
+            let text = help_after(command).replace("\\\n", "");
+            for line in text.lines().filter_map(|line| {
+                let begin = line.find("classyard ")?;
+                // Words beside examples are parted by spaces in a row.
+                line.trim_start()
+                    .starts_with("classyard ")
+                    .then(|| &line[begin..])
+            }) {
+                let line = line.split("   ").next().unwrap_or(line);
+                let Some(words) = words(line) else { continue };
+                let taken = Cli::command().try_get_matches_from(&words);
+                assert!(taken.is_ok(), "{name}: {line}\n{}", taken.unwrap_err());
+                tried += 1;
+            }
+        }
+        assert!(tried >= 50, "{tried}");
+    }
+
+    /// The kind of thing that a flag takes, from the word that help shows for it.
+    fn kind(argument: &Arg) -> String {
+        if !argument.get_action().takes_values() {
+            return "nothing".to_owned();
+        }
+        let names = argument.get_value_names().unwrap_or_default();
+        let name = names.first().map_or("", |name| name.as_str());
+        let kind = match name {
+            "N" | "COUNT" | "NUMBER" | "K" => "a number",
+            "NS" | "COUNTS" => "numbers",
+            "OTHER" => "FILE",
+            other => other,
+        };
+        kind.to_owned()
+    }
+
+    /// A flag wherever it stands: its letter, and what it takes.
+    type Meaning = (Option<char>, String);
+
+    #[test]
+    fn a_flag_means_the_same_in_every_command() {
+        // A folder is a place for several files.
+        let places = ["FILE", "DIR"];
+        let root = built();
+        let mut by_name: BTreeMap<String, (String, Meaning)> = BTreeMap::new();
+        let mut by_letter: BTreeMap<char, (String, String)> = BTreeMap::new();
+        for (command_name, command) in commands(&root) {
+            for argument in command.get_arguments() {
+                let Some(long) = argument.get_long() else {
+                    continue;
+                };
+                let takes = kind(argument);
+                let is_place = long == "output" && places.contains(&takes.as_str());
+                let takes = if is_place {
+                    "a place".to_owned()
+                } else {
+                    takes
+                };
+                let meaning = (argument.get_short(), takes);
+                let known = by_name
+                    .entry(long.to_owned())
+                    .or_insert_with(|| (command_name.clone(), meaning.clone()));
+                assert_eq!(
+                    known.1, meaning,
+                    "--{long} of `{}` and of `{command_name}`",
+                    known.0
+                );
+                let Some(letter) = argument.get_short() else {
+                    continue;
+                };
+                // One engine, or several of them.
+                let long = long.strip_suffix('s').unwrap_or(long).to_owned();
+                let known = by_letter
+                    .entry(letter)
+                    .or_insert_with(|| (command_name.clone(), long.clone()));
+                assert_eq!(
+                    known.1, long,
+                    "-{letter} of `{}` and of `{command_name}`",
+                    known.0
                 );
             }
-            command.get_subcommands().for_each(check);
         }
-        let mut command = Cli::command();
-        command.build();
-        check(&command);
+        for (letter, long) in [
+            ('c', "capture"),
+            ('n', "count"),
+            ('o', "output"),
+            ('p', "pipeline"),
+            ('r', "rule"),
+        ] {
+            assert_eq!(by_letter[&letter].1, long);
+        }
+    }
+
+    #[test]
+    fn reports_that_have_json_have_ndjson() {
+        let root = built();
+        let mut reports = 0;
+        for (name, command) in commands(&root) {
+            let format = command.get_arguments();
+            let mut format = format.filter(|argument| argument.get_long() == Some("format"));
+            let Some(format) = format.next() else {
+                continue;
+            };
+            let values = format.get_possible_values();
+            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            assert!(values.contains(&"json"), "{name}: {values:?}");
+            assert!(values.contains(&"ndjson"), "{name}: {values:?}");
+            reports += 1;
+        }
+        assert!(reports >= 12, "{reports}");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::ops::Range;
-use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
@@ -141,12 +140,15 @@ pub(crate) struct Figure<'a> {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn Error>>;
 
+/// A picture as SVG, or why it cannot be drawn.
+pub(crate) type Picture = Result<String, Box<dyn Error>>;
+
 impl Chart<'_> {
     /// Draws lines.
     ///
     /// # Errors
-    /// When the file cannot be written.
-    pub(crate) fn draw(&self, path: &Path, series: &[Series]) -> Drawn {
+    /// When the picture cannot be drawn.
+    pub(crate) fn draw(&self, series: &[Series]) -> Picture {
         let Chart {
             title,
             x_label,
@@ -166,19 +168,20 @@ impl Chart<'_> {
             marks: Vec::new(),
             remarks: Vec::new(),
         };
-        draw_page(path, &[figure])
+        draw_page(&[figure])
     }
 }
 
 /// Draws figures on one page, one below the other.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub(crate) fn draw_page(path: &Path, figures: &[Figure<'_>]) -> Drawn {
+/// When the picture cannot be drawn.
+pub(crate) fn draw_page(figures: &[Figure<'_>]) -> Picture {
     let legend = figures.iter().map(Figure::legend_width).max();
     let height = HEIGHT * u32::try_from(figures.len().max(1))?;
     let size = (WIDTH + legend.unwrap_or(LEGEND), height);
-    let page = SVGBackend::new(path, size).into_drawing_area();
+    let mut text = String::new();
+    let page = SVGBackend::with_string(&mut text, size).into_drawing_area();
     page.fill(&WHITE)?;
     let series = figures.iter().flat_map(|figure| &figure.series);
     let colours = Colours::of(series.map(|one| one.of.as_str()));
@@ -189,7 +192,8 @@ pub(crate) fn draw_page(path: &Path, figures: &[Figure<'_>]) -> Drawn {
         figure.draw_legend(&legend, &colours)?;
     }
     page.present()?;
-    Ok(())
+    drop(page);
+    Ok(text)
 }
 
 impl Figure<'_> {

@@ -31,6 +31,11 @@ pub(crate) enum Failure {
     Read(ReadError),
     /// Writing to standard output failed.
     Output(io::Error),
+    /// A signal ended the input early; what was read was reported.
+    Interrupted {
+        /// The exit code, which tells the signal.
+        code: u8,
+    },
 }
 
 impl Failure {
@@ -66,6 +71,7 @@ impl Failure {
             // The program that reads the output has closed it.
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => 0,
             Failure::Output(_) => EXIT_USAGE,
+            Failure::Interrupted { code } => *code,
         }
     }
 }

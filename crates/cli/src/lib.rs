@@ -11,6 +11,7 @@ mod engine_choice;
 mod estimates;
 mod failure;
 mod input;
+mod interrupt;
 mod machine;
 mod output;
 mod registry;

@@ -106,6 +106,9 @@ impl Reporter {
     pub(crate) fn failure(self, failure: &Failure) {
         match failure {
             Failure::Different => {}
+            Failure::Interrupted { .. } => {
+                self.warn("interrupted; the report and the files are of the input before that");
+            }
             Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
             Failure::Output(error) => say(ERROR, "error", &format!("standard output: {error}")),
             Failure::Usage { message, help } => {

@@ -6,9 +6,9 @@
 //! matching rule of highest priority and, among equals, of lowest id. Every
 //! engine returns exactly that rule, for every key, after every update.
 //!
-//! A lookup *improves* a candidate: the caller hands in the best outcome known
-//! so far, [`Winner::MISS`] to begin with, and gets the better of it and the
-//! engine's own winner. So several classifiers chain without a merge step (an
+//! `classify_…` returns the winner. `improve_…` takes a candidate, the best
+//! outcome so far, and returns the better of it and the engine's own winner. So
+//! several classifiers chain without a merge step (an
 //! update buffer before a static engine, one flow table's parts), and a good
 //! candidate lets the next engine stop early.
 //!
@@ -55,49 +55,96 @@ pub trait Classifier: Send + Sync {
     /// The schema of the rules and keys.
     fn schema(&self) -> &Arc<Schema>;
 
-    /// Improves `winners[i]` by the best rule that matches `keys[i]`.
+    /// Replaces `winners[i]` by the better of it and the best rule that matches
+    /// `keys[i]`. For chains of classifiers; otherwise call
+    /// [`classify_batch`](Self::classify_batch).
     ///
     /// # Panics
     /// When there are not as many winners as keys, or the keys are of another
     /// width than the schema's.
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch);
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch);
 
-    /// Looks a single key up. One key at a time costs several times a batch's
-    /// share: prefer [`classify_batch`](Self::classify_batch).
+    /// Sets `winners[i]` to the best rule that matches `keys[i]`,
+    /// [`Winner::MISS`] if no rule does. The old contents of `winners` do not
+    /// matter.
+    ///
+    /// ```
+    /// use classyard::prelude::*;
+    ///
+    /// let schema = Schema::ipv4_5tuple();
+    /// let mut rules = RuleSet::new(&schema);
+    /// rules.push(Rule::builder(&schema).id(0).field("dport", 80).build()?.view())?;
+    /// let classifier = EngineSpec::parse("forest")?.builder().build(&rules)?;
+    /// let (mut winners, mut scratch) = ([Winner::MISS; 1], Scratch::new());
+    /// for (port, expected) in [(80, Some(RuleId::new(0)?)), (81, None)] {
+    ///     let mut keys = KeyVec::new(&schema);
+    ///     keys.push(&[1, 2, 40_000, port, 6])?;
+    ///     classifier.classify_batch(keys.as_slice(), &mut winners, &mut scratch);
+    ///     assert_eq!(winners[0].rule(), expected);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    /// When there are not as many winners as keys, or the keys are of another
+    /// width than the schema's.
+    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+        winners.fill(Winner::MISS);
+        self.improve_batch(keys, winners, scratch);
+    }
+
+    /// Returns the better of `best` and the best rule that matches a key.
+    /// Classifiers that are used for single lookups override this: by default it
+    /// is a batch of one key, with a scratch of its own.
     ///
     /// # Panics
     /// When the key is of another width than the schema's.
-    fn classify_one(&self, key: &[u64], scratch: &mut Scratch) -> Winner {
-        let mut winners = [Winner::MISS];
-        self.classify_batch(KeySlice::new(key, key.len()), &mut winners, scratch);
+    fn improve_one(&self, key: &[u64], best: Winner) -> Winner {
+        let mut winners = [best];
+        let keys = KeySlice::new(key, key.len());
+        self.improve_batch(keys, &mut winners, &mut Scratch::new());
         winners[0]
     }
 
-    /// Improves `best` by the best rule that matches a key, and sets in `mask`
-    /// (as wide as the key) every bit on which that depended. Bits that are set
-    /// already stay.
+    /// Returns the best rule that matches a key. One key at a time costs several
+    /// times a batch's share: prefer [`classify_batch`](Self::classify_batch).
+    ///
+    /// # Panics
+    /// When the key is of another width than the schema's.
+    fn classify_one(&self, key: &[u64]) -> Winner {
+        self.improve_one(key, Winner::MISS)
+    }
+
+    /// Returns the better of `best` and the best rule that matches a key, and sets
+    /// in `mask` (as wide as the key) every bit on which that depended. Bits that
+    /// are set already stay.
     ///
     /// # Panics
     /// When key or mask are of another width than the schema's.
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        scratch: &mut Scratch,
-    ) -> Winner;
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner;
 
-    /// Masked lookups for a batch; `masks` has as many words as the keys.
+    /// Returns the best rule that matches a key, and sets in `mask` every bit on
+    /// which that depended; see [`improve_masked`](Self::improve_masked).
+    ///
+    /// # Panics
+    /// When key or mask are of another width than the schema's.
+    fn classify_masked(&self, key: &[u64], mask: &mut [u64]) -> Winner {
+        self.improve_masked(key, Winner::MISS, mask)
+    }
+
+    /// [`improve_masked`](Self::improve_masked) for a batch; `masks` has as many
+    /// words as the keys.
     ///
     /// # Panics
     /// When lengths or widths disagree.
-    fn classify_batch_masked(
+    fn improve_batch_masked(
         &self,
         keys: KeySlice<'_>,
         winners: &mut [Winner],
         masks: &mut [u64],
         scratch: &mut Scratch,
     ) {
+        let _ = scratch;
         assert_eq!(keys.len(), winners.len(), "one winner for each key");
         assert_eq!(
             keys.len() * keys.width(),
@@ -106,7 +153,7 @@ pub trait Classifier: Send + Sync {
         );
         let rows = masks.chunks_exact_mut(keys.width());
         for ((key, winner), mask) in keys.iter().zip(winners).zip(rows) {
-            *winner = self.classify_masked(key, *winner, mask, scratch);
+            *winner = self.improve_masked(key, *winner, mask);
         }
     }
 

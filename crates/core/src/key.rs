@@ -211,6 +211,12 @@ impl<'a> KeySlice<'a> {
         KeySlice { words, width }
     }
 
+    /// All words, those of the first key first.
+    #[must_use]
+    pub fn words(&self) -> &'a [u64] {
+        self.words
+    }
+
     /// The number of keys.
     #[must_use]
     pub fn len(&self) -> usize {

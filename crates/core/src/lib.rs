@@ -141,7 +141,7 @@ pub mod prelude {
     //! let classifier = EngineSpec::parse("forest")?.builder().build(&rules)?;
     //! let mut keys = KeyVec::new(&schema);
     //! keys.push(&[0xc000_0201, 0x0a01_0203, 40_000, 80, 6])?;
-    //! let winner = classifier.classify_one(keys.key(0), &mut Scratch::new());
+    //! let winner = classifier.classify_one(keys.key(0));
     //! assert_eq!(winner.rule(), Some(RuleId::new(0)?));
     //! # Ok::<(), Box<dyn std::error::Error>>(())
     //! ```

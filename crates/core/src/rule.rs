@@ -100,7 +100,7 @@ impl fmt::Display for Priority {
 }
 
 /// What to do with a header that a rule wins: an index into a table of the
-/// user's. Engines do not hold it; rule sets do, and a [live
+/// user's. Rule sets and engines that take updates hold it, and a [live
 /// table](crate::table) does for readers
 /// ([`EngineReplica::action`](crate::table::EngineReplica::action)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]

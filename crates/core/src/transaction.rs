@@ -168,8 +168,8 @@ impl<'a> Transaction<'a> {
         schema: &Arc<Schema>,
         limits: &Limits,
         rules: usize,
-        bytes: impl FnOnce() -> usize,
-        contains: impl Fn(RuleId) -> bool,
+        bytes: &dyn Fn() -> usize,
+        contains: &dyn Fn(RuleId) -> bool,
     ) -> Result<(), UpdateError> {
         let touched = &mut Standing::default();
         self.validate_with(touched, schema, limits, rules, bytes, contains)
@@ -184,8 +184,8 @@ impl<'a> Transaction<'a> {
         schema: &Arc<Schema>,
         limits: &Limits,
         rules: usize,
-        bytes: impl FnOnce() -> usize,
-        contains: impl Fn(RuleId) -> bool,
+        bytes: &dyn Fn() -> usize,
+        contains: &dyn Fn(RuleId) -> bool,
     ) -> Result<usize, UpdateError> {
         // What earlier changes of this transaction did to an id. A few changes
         // are looked through, which takes less time than a map.
@@ -260,7 +260,7 @@ impl<'a> Transaction<'a> {
         &self,
         limits: &Limits,
         grows: bool,
-        bytes: impl FnOnce() -> usize,
+        bytes: &dyn Fn() -> usize,
     ) -> Result<(), UpdateError> {
         if limits.bytes == usize::MAX || !grows {
             return Ok(());
@@ -333,7 +333,7 @@ mod tests {
         };
         // Rule 1 is there.
         let check = |t: &Transaction<'_>| {
-            t.validate(&schema, &limits, 1, || 0, |id| id.get() == 1)
+            t.validate(&schema, &limits, 1, &|| 0, &|id| id.get() == 1)
                 .map_err(|e| e.to_string())
         };
         let mut t = Transaction::new();
@@ -423,7 +423,8 @@ mod tests {
             }
             let limits = Limits::default();
             let holds = |id: RuleId| there.contains(&id.index());
-            let checked = t.validate_with(&mut touched, &schema, &limits, there.len(), || 0, holds);
+            let checked =
+                t.validate_with(&mut touched, &schema, &limits, there.len(), &|| 0, &holds);
             match (wrong, checked) {
                 (None, Ok(count)) => {
                     assert_eq!(count, now.len(), "round {round}");

@@ -1,7 +1,7 @@
 //! Rules that lookups of a static engine pass over.
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-use classyard::engine::{Engine, Wraps};
+use classyard::engine::{Engine, FEW_WIDTHS, Wraps};
 use classyard::*;
 
 /// Rules in a list, best first, each with whether it is hidden.
@@ -75,6 +75,7 @@ static LIST: &[Engine] = &[Engine {
     options: &[],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
+    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate: |_, _| unreachable!("not called here"),
 }];
@@ -106,9 +107,9 @@ fn hidden_rules_win_no_lookup() {
         for protocol in 0..4 {
             let best = RuleId::new(4 * left + protocol).unwrap();
             let key = keys.key(protocol as usize);
-            assert_eq!(list.classify_one(key, &mut scratch).rule(), Some(best));
+            assert_eq!(list.classify_one(key).rule(), Some(best));
             let mut mask = vec![0; key.len()];
-            let masked = list.classify_masked(key, Winner::MISS, &mut mask, &mut scratch);
+            let masked = list.classify_masked(key, &mut mask);
             assert_eq!(masked.rule(), Some(best));
             assert_eq!(list.hide(best), Some(true));
             assert_eq!(list.hide(best), Some(false), "it is hidden already");

@@ -180,7 +180,7 @@ fn masked_lookups_allocate_nothing_once_warm() {
             let singly = requests(|| {
                 for (index, key) in keys.as_slice().iter().enumerate() {
                     one.fill(0);
-                    let winner = engine.classify_masked(key, Winner::MISS, &mut one, &mut scratch);
+                    let winner = engine.classify_masked(key, &mut one);
                     assert_eq!(winner, expected[index], "{spec}, header {index}");
                 }
             });
@@ -188,7 +188,7 @@ fn masked_lookups_allocate_nothing_once_warm() {
             masks.fill(0);
             let batch = requests(|| {
                 let keys = keys.as_slice();
-                engine.classify_batch_masked(keys, &mut winners, &mut masks, &mut scratch);
+                engine.improve_batch_masked(keys, &mut winners, &mut masks, &mut scratch);
             });
             assert_eq!(winners, expected, "{spec}");
             let last = keys.len() - 1;

@@ -68,11 +68,10 @@ fn a_change_of_an_action_is_seen_at_its_version() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut reader = table.reader();
-                    let mut scratch = Scratch::new();
                     while !over.load(Ordering::Relaxed) {
                         let guard = reader.pin();
                         let (action, cookie) = numbers(guard.version().transactions());
-                        let winner = guard.classify_one(&[0, 0], &mut scratch);
+                        let winner = guard.classify_one(&[0, 0]);
                         assert_eq!(winner.rule(), Some(id(2)));
                         // However late it is called.
                         for _ in 0..2 {
@@ -125,7 +124,6 @@ fn a_policys_parts_show_a_transactions_actions_together() {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let mut reader = table.reader();
-                    let mut scratch = Scratch::new();
                     while !over.load(Ordering::Relaxed) {
                         let guard = reader.pin();
                         let version = guard.version().transactions();
@@ -134,7 +132,7 @@ fn a_policys_parts_show_a_transactions_actions_together() {
                         for part in [V4, v6()] {
                             let schema = &schemas[part.index()];
                             let key = vec![0; schema.key_words()];
-                            let winner = guard.part(part).classify_one(&key, &mut scratch);
+                            let winner = guard.part(part).classify_one(&key);
                             assert_eq!(guard.action(winner), Some(ActionId(action)));
                             assert_eq!(guard.cookie(winner), Some(cookie));
                             assert_eq!(guard.action_in(part, winner), Some(ActionId(action)));

@@ -257,14 +257,14 @@ impl Pipeline {
 
     /// The tables that a flow's header goes through, and the port where it comes
     /// out.
-    fn walk(&self, flow: u32, scratch: &mut Scratch) -> (Vec<usize>, u64) {
+    fn walk(&self, flow: u32) -> (Vec<usize>, u64) {
         let mut keys = KeyVec::new(&Schema::ipv4_5tuple());
         keys.push(&[0, u128::from(flow), 0, 0, 0]).unwrap();
         let (mut table, mut way) = (0, Vec::new());
         loop {
             way.push(table);
             let FlowTable { engine, then } = &self.tables[table];
-            let winner = engine.classify_one(keys.key(0), scratch);
+            let winner = engine.classify_one(keys.key(0));
             let rule = winner
                 .rule()
                 .unwrap_or_else(|| panic!("flow {flow}: {way:?}"));
@@ -375,14 +375,14 @@ fn build(state: &State, spec: &EngineSpec) -> (Writer<Pipeline>, Table<Pipeline>
 
 /// Panics unless a guard shows whole transactions, by what holds between tables
 /// and groups at each version; a number for what it shows.
-fn look(guard: &Guard<'_, Pipeline>, scratch: &mut Scratch) -> u64 {
+fn look(guard: &Guard<'_, Pipeline>) -> u64 {
     let version = guard.version().transactions();
     assert_eq!(guard.groups[&COUNTER], version, "the transaction's number");
     // A group for each flow and the counter.
     assert_eq!(guard.groups.len(), FLOWS as usize + 1);
     let mut seen = 0;
     for flow in 0..FLOWS {
-        let (way, port) = guard.walk(flow, scratch);
+        let (way, port) = guard.walk(flow);
         let [0, table @ (1 | 2)] = way[..] else {
             panic!("flow {flow} goes through {way:?}");
         };
@@ -432,15 +432,15 @@ fn readers_see_whole_transactions_over_tables_and_groups() {
                 scope.spawn(|| {
                     let _ends = Ends(&over);
                     let mut reader = table.reader();
-                    let (mut scratch, mut last) = (Scratch::new(), Version::default());
+                    let mut last = Version::default();
                     while !over.load(Ordering::Relaxed) {
                         let guard = reader.pin();
                         assert!(guard.version() >= last, "back from {last}");
                         last = guard.version();
-                        let seen = look(&guard, &mut scratch);
+                        let seen = look(&guard);
                         // It stays as it is.
                         std::thread::yield_now();
-                        assert_eq!(look(&guard, &mut scratch), seen);
+                        assert_eq!(look(&guard), seen);
                         drop(guard);
                         looks.fetch_add(1, Ordering::Relaxed);
                     }
@@ -588,7 +588,7 @@ fn run_order(deeds: &[Deed], interval: Duration, seed: usize) {
             assert_eq!(version, pinned.version as u64, "{}", context());
             let shown = pinned.guard.state();
             assert!(shown == states[pinned.version], "{}", context());
-            look(&pinned.guard, &mut Scratch::new());
+            look(&pinned.guard);
         }
     }
     pinned = [None, None];

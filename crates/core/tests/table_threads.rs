@@ -387,14 +387,13 @@ fn a_policys_parts(interval: Duration) {
         for _ in 0..2 {
             scope.spawn(|| {
                 let mut reader = table.reader();
-                let mut scratch = Scratch::new();
                 while !over.load(Ordering::Relaxed) {
                     let guard = reader.pin();
                     let version = guard.version().transactions();
                     for part in 0..2 {
                         let part = guard.part(PartId::from_index(part));
                         let key = vec![0; part.schema().key_words()];
-                        let winner = part.classify_one(&key, &mut scratch);
+                        let winner = part.classify_one(&key);
                         let number = u32::try_from(version % 2).unwrap();
                         assert_eq!(winner.rule(), Some(table_kit::id(number)));
                         let priority = u32::try_from(version).unwrap();

@@ -84,6 +84,7 @@ const ROWS: &[Engine] = &[Engine {
     options: &[],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
+    key_widths: &classyard::schema::KEY_WIDTHS,
     build: |request| {
         let rules = request.rules;
         let empty = Row {
@@ -119,11 +120,11 @@ impl Classifier for Rows {
         &self.schema
     }
 
-    fn classify_batch(&self, _: KeySlice<'_>, _: &mut [Winner], _: &mut Scratch) {
+    fn improve_batch(&self, _: KeySlice<'_>, _: &mut [Winner], _: &mut Scratch) {
         unreachable!("not called here")
     }
 
-    fn classify_masked(&self, _: &[u64], _: Winner, _: &mut [u64], _: &mut Scratch) -> Winner {
+    fn improve_masked(&self, _: &[u64], _: Winner, _: &mut [u64]) -> Winner {
         unreachable!("not called here")
     }
 

@@ -9,6 +9,7 @@ use std::fmt;
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};
 use crate::flow_match::{FieldValue, FlowMatch};
+use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::{InvalidTtl, Packet};
 
 /// A port, or what stands for one in an output (`ofp_port_no`).
@@ -76,6 +77,17 @@ impl fmt::Display for PortNo {
 pub struct GroupId(pub u32);
 
 /// An action.
+///
+/// ```
+/// use classyard_datapath::{Action, Field, FieldValue, Packet, PortNo};
+///
+/// let action = Action::Output { port: PortNo(2), max_len: 0 };
+/// assert_eq!(action.to_string(), "output:2");
+/// let mut packet = Packet::new(&[0; 60], 1);
+/// let set = Action::SetField(FieldValue::exact(Field::EthDst, 7));
+/// set.change(&mut packet).expect("no time to live is decremented");
+/// assert_eq!(packet.key().get(Field::EthDst), 7);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Sends the packet out, as it is then.
@@ -314,6 +326,18 @@ pub fn check(actions: &[Action], flow: &FlowMatch) -> Result<(), OpenFlowError> 
     Ok(())
 }
 
+/// Checks that a list of actions can be carried out whole.
+pub(crate) fn check_length(actions: &[Action]) -> Result<(), OpenFlowError> {
+    if actions.len() <= MAX_PACKET_ACTIONS as usize {
+        return Ok(());
+    }
+    let message = format!(
+        "a list of {} actions; at most {MAX_PACKET_ACTIONS} are possible",
+        actions.len()
+    );
+    Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
+}
+
 /// Checks what can be checked of an action alone, whatever packets it is for.
 pub(crate) fn check_alone(action: &Action) -> Result<(), OpenFlowError> {
     let refuse = |code, why: &str| Err(OpenFlowError::new(code, format!("{action}: {why}")));
@@ -403,6 +427,15 @@ fn check_action(action: &Action, known: &mut Known) -> Result<(), OpenFlowError>
 
 /// The actions to carry out when a packet leaves the last table: one of each kind, in
 /// the order of kinds.
+///
+/// ```
+/// use classyard_datapath::{Action, ActionSet, PortNo};
+///
+/// let output = |port| Action::Output { port: PortNo(port), max_len: 0 };
+/// let mut set = ActionSet::default();
+/// set.write(&[output(1), Action::PopVlan, output(2)]);
+/// assert_eq!(set.ordered().copied().collect::<Vec<_>>(), [Action::PopVlan, output(2)]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActionSet {
     actions: Vec<Action>,

@@ -58,6 +58,8 @@ codes! {
     BadOutPort "BAC_BAD_OUT_PORT" (2, 4),
     /// A group that there is not.
     BadOutGroup "BAC_BAD_OUT_GROUP" (2, 9),
+    /// More actions than can be carried out.
+    TooManyActions "BAC_TOO_MANY" (2, 7),
     /// An action that packets of this match have no field for.
     InconsistentAction "BAC_MATCH_INCONSISTENT" (2, 10),
     /// A type of tag or label that there is not.
@@ -70,6 +72,10 @@ codes! {
     GroupExists "GMFC_GROUP_EXISTS" (6, 0),
     /// A group with what its type does not have.
     InvalidGroup "GMFC_INVALID_GROUP" (6, 1),
+    /// A group whose buckets, with those of the groups that follow, are too many.
+    OutOfBuckets "GMFC_OUT_OF_BUCKETS" (6, 4),
+    /// A group that makes a chain of groups too long.
+    ChainingUnsupported "GMFC_CHAINING_UNSUPPORTED" (6, 5),
     /// A group to which its own packets would come back.
     GroupLoop "GMFC_LOOP" (6, 7),
     /// A group to modify that there is not.
@@ -147,6 +153,34 @@ impl fmt::Display for OpenFlowError {
 }
 
 impl std::error::Error for OpenFlowError {}
+
+/// The first message of a bundle that cannot be carried out, and why. Nothing is changed
+/// then.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("message {index}: {error}")]
+pub struct ApplyError {
+    index: usize,
+    #[source]
+    error: OpenFlowError,
+}
+
+impl ApplyError {
+    pub(crate) fn new(index: usize, error: OpenFlowError) -> ApplyError {
+        ApplyError { index, error }
+    }
+
+    /// The position of the message in its bundle, from 0.
+    #[must_use]
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// Returns why the message cannot be carried out.
+    #[must_use]
+    pub fn error(&self) -> &OpenFlowError {
+        &self.error
+    }
+}
 
 #[cfg(test)]
 mod tests {

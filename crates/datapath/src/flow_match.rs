@@ -74,10 +74,29 @@ impl Family {
 }
 
 /// What a flow entry matches: all of some values.
+///
+/// ```
+/// use classyard_datapath::{ErrorCode, Field, FieldValue, FlowMatch};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let ipv4 = FieldValue::exact(Field::EthType, 0x0800);
+/// let net = FieldValue {
+///     field: Field::Ipv4Dst,
+///     value: 0x0a00_0000,
+///     mask: 0xff00_0000,
+/// };
+/// let flow = FlowMatch::new([net, ipv4])?;
+/// assert_eq!(flow.to_string(), "eth_type=0x800,ipv4_dst=10.0.0.0/8");
+/// // An address needs the type of its packets.
+/// let error = FlowMatch::new([net]).unwrap_err();
+/// assert_eq!(error.code(), ErrorCode::BadMatchPrerequisite);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct FlowMatch {
     /// In the order of the fields, each once.
-    values: Vec<FieldValue>,
+    values: Box<[FieldValue]>,
     presence: Presence,
 }
 
@@ -107,10 +126,10 @@ impl FlowMatch {
         let presence = kept.iter().map(|value| value.field.info().presence);
         let presence = presence.fold(Presence::NONE, Presence::and);
         let built = FlowMatch {
-            values: kept,
+            values: kept.into(),
             presence,
         };
-        for value in &built.values {
+        for value in built.values.iter() {
             built.check_prerequisite(value.field)?;
         }
         Ok(built)

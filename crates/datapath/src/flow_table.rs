@@ -1,7 +1,7 @@
 //! The flow entries of a table, as far as lookups go: which one wins a packet.
 //!
 //! # Idea
-//! Entries are rules of engines over [projections](crate::projection), one for each
+//! Entries are rules of engines over [projections](crate::lab::projection), one for each
 //! family of packets. An entry that matches packets of several families is a rule in
 //! each. Should an entry come with a field that a family's projection lacks, the
 //! projection has to become wider, and every rule of the engine with it. Up to
@@ -45,50 +45,78 @@ use crate::key::{KEY_WORDS, PacketKey};
 use crate::projection::{FieldSet, Projection, TooWide};
 
 /// How a flow table is kept.
+///
+/// ```
+/// use classyard::EngineSpec;
+/// use classyard_datapath::TableSettings;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = TableSettings::new(EngineSpec::parse("tuplemerge")?)?.rebuild_below(100);
+/// assert_eq!(settings.engine().to_string(), "tuplemerge");
+/// // An engine that is built once cannot follow a controller.
+/// assert!(TableSettings::new(EngineSpec::parse("rfc")?).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug)]
 pub struct TableSettings {
-    /// The engine of each family; one that takes updates.
-    pub engine: EngineSpec,
-    /// With fewer rules, a projection is made wider at once.
-    pub rebuild_below: usize,
+    engine: EngineSpec,
+    rebuild_below: usize,
+}
+
+impl TableSettings {
+    /// Rules of a projection below which it is made wider at once, unless
+    /// [`rebuild_below`](Self::rebuild_below) says another number.
+    pub const USUAL_REBUILD_BELOW: usize = 256;
+
+    /// Settings with an engine for each family of packets.
+    ///
+    /// # Errors
+    /// [`BuildError`] if the engine takes no updates, or has an option that this host
+    /// lacks.
+    pub fn new(engine: EngineSpec) -> Result<TableSettings, BuildError> {
+        if !engine.is_dynamic() {
+            return Err(classyard::engine::takes_no_updates(&engine.to_string()));
+        }
+        engine.available()?;
+        Ok(TableSettings {
+            engine,
+            rebuild_below: TableSettings::USUAL_REBUILD_BELOW,
+        })
+    }
+
+    /// Makes a projection of fewer rules wider at once.
+    #[must_use]
+    pub fn rebuild_below(self, rules: usize) -> TableSettings {
+        TableSettings {
+            rebuild_below: rules,
+            ..self
+        }
+    }
+
+    /// The engine of each family.
+    #[must_use]
+    pub fn engine(&self) -> &EngineSpec {
+        &self.engine
+    }
 }
 
 /// Why an entry cannot be added.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TableError {
     /// The table has an entry of that id.
+    #[error("the table has an entry {0} already")]
     Known(RuleId),
     /// The fields of the table's entries are too many.
-    Wide(TooWide),
+    #[error(transparent)]
+    Wide(#[from] TooWide),
     /// An engine cannot be built over them.
-    Build(BuildError),
+    #[error(transparent)]
+    Build(#[from] BuildError),
     /// An engine does not take the entry.
+    #[error(transparent)]
     Update(UpdateError),
-}
-
-impl std::fmt::Display for TableError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            TableError::Known(id) => write!(f, "the table has an entry {id} already"),
-            TableError::Wide(error) => error.fmt(f),
-            TableError::Build(error) => error.fmt(f),
-            TableError::Update(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TableError {}
-
-impl From<BuildError> for TableError {
-    fn from(error: BuildError) -> TableError {
-        TableError::Build(error)
-    }
-}
-
-impl From<TooWide> for TableError {
-    fn from(error: TooWide) -> TableError {
-        TableError::Wide(error)
-    }
 }
 
 /// What is known of an entry.
@@ -121,6 +149,29 @@ struct FamilyRules {
 const PARTS: usize = 4;
 
 /// The flow entries of a table.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use classyard::{EngineSpec, Priority, RuleId, Winner};
+/// use classyard_datapath::{
+///     Field, FieldValue, FlowMatch, FlowTable, Packet, TableBuffers, TableSettings,
+/// };
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = TableSettings::new(EngineSpec::parse("forest")?)?;
+/// let mut table = FlowTable::new(settings);
+/// let flow = FlowMatch::new([FieldValue::exact(Field::InPort, 1)])?;
+/// table.add(RuleId::new(7)?, Priority(5), Arc::new(flow))?;
+/// let packets = [1, 2].map(|port| Packet::new(&[0; 60], port));
+/// let mut winners = [Winner::MISS; 2];
+/// let mut buffers = TableBuffers::default();
+/// table.classify(|place| packets[place].key(), &mut winners, &mut buffers);
+/// assert_eq!(winners[0].rule(), Some(RuleId::new(7)?));
+/// assert!(winners[1].is_miss());
+/// # Ok(())
+/// # }
+/// ```
 pub struct FlowTable {
     settings: TableSettings,
     entries: Entries,
@@ -562,7 +613,7 @@ impl Part {
             self.projection.project(key, words);
         }
         let keys = KeySlice::new(words, width);
-        self.engine.classify_batch(keys, winners, scratch);
+        self.engine.improve_batch(keys, winners, scratch);
     }
 
     /// Improves a winner by this part's rules, and adds the bits of the key that this
@@ -575,12 +626,12 @@ impl Part {
         buffers: &mut TableBuffers,
     ) -> Winner {
         let width = self.projection.schema().key_words();
-        let TableBuffers { words, scratch, .. } = buffers;
+        let TableBuffers { words, .. } = buffers;
         words.clear();
         words.resize(2 * width, 0);
         let (own, wanted) = words.split_at_mut(width);
         self.projection.project(key, own);
-        let winner = self.engine.classify_masked(own, winner, wanted, scratch);
+        let winner = self.engine.improve_masked(own, winner, wanted);
         self.projection.add_mask(wanted, mask);
         winner
     }

@@ -12,13 +12,11 @@
 //! | [`group`] | groups of actions, and the messages that change them |
 //! | [`meter`] | meters, and the messages that change them |
 //! | `flow_table` | which flow entry of a table wins a packet |
+//! | [`limits`] | the limits of one packet's work |
 //! | [`pipeline`] | tables, groups and ports together: what becomes of packets |
 //! | [`text`] | a pipeline as text, as `ovs-ofctl` takes it |
 //! | [`action`] | actions, the order of action sets, and what a match must say for them |
-//! | [`projection`] | the few bits of a key that a table's rules look at |
-//! | [`cache`] | flow caches |
-//! | [`header_space`] | sets of headers as unions of values under masks |
-//! | [`megaflow`] | flows for caches: which bits of a packet say what becomes of it |
+//! | [`lab`] | parts of flow caches alone, for measurements |
 //!
 //! A [`PacketKey`] has all fields of a packet in 22 words. A [`Packet`] is a frame
 //! with its key; both change together.
@@ -26,24 +24,26 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
-pub mod cache;
+mod cache;
 mod error;
 pub mod field;
 pub mod flow;
 mod flow_match;
 mod flow_table;
 pub mod group;
-pub mod header_space;
+mod header_space;
 mod key;
-pub mod megaflow;
+pub mod lab;
+pub mod limits;
+mod megaflow;
 pub mod meter;
 pub mod packet;
 pub mod pipeline;
-pub mod projection;
+mod projection;
 pub mod text;
 
 pub use action::{Action, ActionSet, GroupId, PortNo};
-pub use error::{ErrorCode, OpenFlowError};
+pub use error::{ApplyError, ErrorCode, OpenFlowError};
 pub use field::{Field, FieldInfo, Prerequisite};
 pub use flow_match::{Family, FieldValue, FlowMatch};
 pub use flow_table::{FlowTable, TableBuffers, TableError, TableSettings};

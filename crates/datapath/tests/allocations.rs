@@ -76,10 +76,8 @@ fn frames() -> Vec<Vec<u8>> {
 #[test]
 fn no_packet_allocates() {
     for engine in ["forest", "tuplemerge", "tss", "linear"] {
-        let mut pipeline = Pipeline::new(TableSettings {
-            engine: EngineSpec::parse(engine).unwrap(),
-            rebuild_below: 4,
-        });
+        let spec = EngineSpec::parse(engine).unwrap();
+        let mut pipeline = Pipeline::new(TableSettings::new(spec).unwrap().rebuild_below(4));
         text::load(PIPELINE, &mut pipeline, Duration::ZERO).unwrap();
         let ports = (1..5).map(|port| Message::Port(PortNo(port), Some(PortState::default())));
         let ports: Vec<Message> = ports.collect();

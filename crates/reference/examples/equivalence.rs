@@ -130,7 +130,8 @@ fn main() -> ExitCode {
     let all = progress.all.lock().expect("no panic").clone();
     let codes = |counts: Vec<String>| counts.join(",");
     println!(
-        "{} events={} worlds={} entries_most={} refused={} removed={} differences={}",
+        "{} events={} worlds={} entries_most={} limited_actions={} limited_copies={} refused={} \
+         removed={} differences={}",
         {
             let seconds = begun.elapsed().as_secs_f64();
             format!(
@@ -141,6 +142,8 @@ fn main() -> ExitCode {
         all.events,
         progress.next.load(Ordering::Relaxed) - wanted.seed,
         all.entries,
+        all.limited_actions,
+        all.limited_copies,
         codes(
             all.refused
                 .iter()

@@ -4,6 +4,7 @@
 use classyard_datapath::{Action, ErrorCode, Field, FieldValue, PortNo};
 
 use crate::fields::{ICMPV6, IPV4, IPV6, MPLS, Needs, PRESENT, all_bits, facts};
+use crate::groups::MAX_ACTIONS;
 use crate::packet::Packet;
 
 /// What a match says of its packets, as far as actions depend on it.
@@ -59,6 +60,14 @@ impl Known {
         self.eth_type = Some(kind.into());
         self.protocol = None;
         self.icmpv6_type = None;
+    }
+}
+
+/// As documented: a list has no more actions than a packet may take.
+pub(crate) fn check_length(actions: &[Action]) -> Result<(), ErrorCode> {
+    match actions.len() as u64 > MAX_ACTIONS {
+        true => Err(ErrorCode::TooManyActions),
+        false => Ok(()),
     }
 }
 

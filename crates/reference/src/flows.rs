@@ -16,6 +16,7 @@ use classyard_datapath::pipeline::Count;
 use classyard_datapath::{Action, ErrorCode, FieldValue, PortNo};
 
 use crate::actions;
+use crate::groups::{MAX_ACTIONS, actions_of};
 use crate::matching::{is_as_specific, overlap};
 use crate::state::{Counted, State};
 
@@ -76,8 +77,15 @@ fn check_references(state: &State, instructions: &Instructions) -> Result<(), Er
         Action::Group(group) => !state.groups.contains_key(group),
         _ => false,
     };
-    match all_actions(instructions).any(is_missing) {
-        true => Err(ErrorCode::BadOutGroup),
+    if all_actions(instructions).any(is_missing) {
+        return Err(ErrorCode::BadOutGroup);
+    }
+    let groups = instructions.apply.iter().map(|action| match action {
+        Action::Group(group) => 1 + actions_of(state, *group),
+        _ => 1,
+    });
+    match groups.sum::<u64>() > MAX_ACTIONS {
+        true => Err(ErrorCode::TooManyActions),
         false => Ok(()),
     }
 }
@@ -98,6 +106,8 @@ fn check_instructions(
     {
         return Err(ErrorCode::UnsupportedMetadata);
     }
+    actions::check_length(&instructions.apply)?;
+    actions::check_length(&instructions.write)?;
     actions::check(&instructions.apply, values)?;
     for action in &instructions.write {
         actions::check_alone(action)?;

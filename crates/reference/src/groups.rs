@@ -1,6 +1,7 @@
 //! Messages about groups (OpenFlow 1.3.5 §6.5, §7.3.4.2), and which buckets of a group
 //! are live.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,15 @@ use crate::actions;
 use crate::flows::has_action;
 use crate::state::{CountedGroup, State};
 
+/// As documented: groups that a packet may pass one after the other.
+const MAX_DEPTH: u64 = 32;
+
+/// As documented: actions for one packet, and in one list.
+pub(crate) const MAX_ACTIONS: u64 = 4096;
+
+/// As documented: packets that come out of one packet.
+pub(crate) const MAX_COPIES: u64 = 4096;
+
 pub(crate) fn apply(state: &mut State, message: &GroupMod, now: Duration) -> Result<(), ErrorCode> {
     let id = message.group.id;
     match message.command {
@@ -20,6 +30,9 @@ pub(crate) fn apply(state: &mut State, message: &GroupMod, now: Duration) -> Res
         GroupCommand::Modify if !state.groups.contains_key(&id) => Err(ErrorCode::UnknownGroup),
         GroupCommand::Add | GroupCommand::Modify => {
             check(state, &message.group)?;
+            let mut with = state.clone();
+            put(&mut with, &message.group);
+            check_limits(&with)?;
             put(state, &message.group);
             Ok(())
         }
@@ -91,6 +104,7 @@ fn check(state: &State, group: &Group) -> Result<(), ErrorCode> {
         if group.kind == GroupType::FastFailover && watches_nothing {
             return Err(ErrorCode::BadWatch);
         }
+        actions::check_length(&bucket.actions)?;
         for action in &bucket.actions {
             actions::check_alone(action)?;
         }
@@ -115,35 +129,115 @@ fn check(state: &State, group: &Group) -> Result<(), ErrorCode> {
     Ok(())
 }
 
-/// Whether one gets from a group to another one, or is there. There is no circle among
-/// the groups that are there already, so this ends.
+/// Whether one gets from a group to another one, or is there.
 fn reaches(
     state: &State,
     from: GroupId,
     to: GroupId,
     step: &dyn Fn(&Bucket) -> Vec<GroupId>,
 ) -> bool {
-    from == to
-        || state.groups.get(&from).is_some_and(|from| {
-            let mut next = from.group.buckets.iter().flat_map(step);
-            next.any(|next| reaches(state, next, to, step))
-        })
+    let mut reached = vec![from];
+    let mut next = 0;
+    while next < reached.len() {
+        if let Some(counted) = state.groups.get(&reached[next]) {
+            for group in counted.group.buckets.iter().flat_map(step) {
+                if !reached.contains(&group) {
+                    reached.push(group);
+                }
+            }
+        }
+        next += 1;
+    }
+    reached.contains(&to)
+}
+
+/// What a packet may take in a group: groups one after the other, and actions. As
+/// documented, a bucket counts as an action; the buckets of a group of type `all` are
+/// added up, and of another one the most expensive bucket counts.
+#[derive(Clone, Copy)]
+struct Cost {
+    depth: u64,
+    actions: u64,
+}
+
+/// The costs of all groups. A group is computed when those that it sends packets to are;
+/// there are no circles, so all are in the end.
+fn costs(state: &State) -> BTreeMap<GroupId, Cost> {
+    let mut costs: BTreeMap<GroupId, Cost> = BTreeMap::new();
+    while costs.len() < state.groups.len() {
+        let before = costs.len();
+        for (&id, counted) in &state.groups {
+            let buckets = &counted.group.buckets;
+            let mut next = buckets.iter().flat_map(leads);
+            if costs.contains_key(&id) || !next.all(|next| costs.contains_key(&next)) {
+                continue;
+            }
+            let mut cost = Cost {
+                depth: 1,
+                actions: 0,
+            };
+            for bucket in buckets {
+                let mut actions = 1 + bucket.actions.len() as u64;
+                for next in leads(bucket) {
+                    actions += costs[&next].actions;
+                    cost.depth = cost.depth.max(1 + costs[&next].depth);
+                }
+                if counted.group.kind == GroupType::All {
+                    cost.actions += actions;
+                } else {
+                    cost.actions = cost.actions.max(actions);
+                }
+            }
+            costs.insert(id, cost);
+        }
+        assert!(costs.len() > before, "groups without a circle");
+    }
+    costs
+}
+
+/// The actions that a packet may take in a group.
+pub(crate) fn actions_of(state: &State, id: GroupId) -> u64 {
+    costs(state)[&id].actions
+}
+
+/// Checks the limits of all groups: chains first.
+fn check_limits(state: &State) -> Result<(), ErrorCode> {
+    let costs = costs(state);
+    if costs.values().any(|cost| cost.depth > MAX_DEPTH) {
+        return Err(ErrorCode::ChainingUnsupported);
+    }
+    match costs.values().any(|cost| cost.actions > MAX_ACTIONS) {
+        true => Err(ErrorCode::OutOfBuckets),
+        false => Ok(()),
+    }
+}
+
+/// The groups that have a live bucket. None is at first; each group of which a bucket
+/// turns out to be live may make others live.
+pub(crate) fn live_groups(state: &State) -> BTreeSet<GroupId> {
+    let mut live = BTreeSet::new();
+    loop {
+        let before = live.len();
+        for (&id, counted) in &state.groups {
+            let mut buckets = counted.group.buckets.iter();
+            if buckets.any(|bucket| is_live(state, &live, bucket)) {
+                live.insert(id);
+            }
+        }
+        if live.len() == before {
+            return live;
+        }
+    }
 }
 
 /// Whether packets may go to a bucket (§5.6.1, §6.5): it watches nothing, or the port
 /// that it watches has a link, or the group that it watches has a live bucket.
-pub(crate) fn is_live(state: &State, bucket: &Bucket) -> bool {
+pub(crate) fn is_live(state: &State, live: &BTreeSet<GroupId>, bucket: &Bucket) -> bool {
     let port = bucket.watch_port.map(|port| {
         let port = state.ports.get(&port);
         port.is_some_and(|port| port.is_up)
     });
-    let group = bucket.watch_group.map(|group| {
-        let group = state.groups.get(&group);
-        group.is_some_and(|group| {
-            let mut buckets = group.group.buckets.iter();
-            buckets.any(|bucket| is_live(state, bucket))
-        })
-    });
+    let group = bucket.watch_group.map(|group| live.contains(&group));
     match (port, group) {
         (None, None) => true,
         _ => port == Some(true) || group == Some(true),

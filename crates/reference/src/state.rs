@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use classyard_datapath::flow::{FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::group::Group;
+use classyard_datapath::limits::LimitCounts;
 use classyard_datapath::pipeline::{
     Count, GroupCount, MeterCount, PortState, RemovedFlow, TableCount,
 };
@@ -52,6 +53,8 @@ pub(crate) struct State {
     pub(crate) tables: BTreeMap<TableId, TableConfig>,
     pub(crate) table_counts: BTreeMap<TableId, TableCount>,
     pub(crate) ports: BTreeMap<PortNo, PortState>,
+    /// Packets that were dropped at a limit.
+    pub(crate) limits: LimitCounts,
     /// Entries that are gone and not collected yet. Their numbers are not given to
     /// others.
     pub(crate) removed: Vec<RemovedFlow>,

@@ -1,16 +1,19 @@
 //! The switch: bundles of messages, entries whose time is over, and the way of a packet
 //! (OpenFlow 1.3.5 §5.1, §5.9 to §5.12).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use classyard_datapath::flow::{FlowEntry, RemovalReason, TableConfig, TableId};
 use classyard_datapath::group::GroupType;
+use classyard_datapath::limits::LimitCounts;
 use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{Message, PacketInReason, PortState, RemovedFlow, TableCount};
 use classyard_datapath::{Action, ErrorCode, Field, FieldValue, GroupId, MeterId, PortNo};
 
 use crate::actions;
+use crate::groups::{MAX_ACTIONS, MAX_COPIES};
 use crate::matching::matches;
 use crate::meters::remarked;
 use crate::packet::Packet;
@@ -49,13 +52,19 @@ pub enum Event {
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     state: State,
+    /// What the choices of select groups depend on.
+    select_seed: u64,
 }
 
 impl Reference {
-    /// A switch without entries, groups, meters and ports.
+    /// A switch without entries, groups, meters and ports, whose select groups choose by
+    /// a seed as the datapath's do.
     #[must_use]
-    pub fn new() -> Reference {
-        Reference::default()
+    pub fn new(select_seed: u64) -> Reference {
+        Reference {
+            state: State::default(),
+            select_seed,
+        }
     }
 
     /// Carries a bundle of messages out: all of them, or none.
@@ -84,12 +93,14 @@ impl Reference {
         let seconds = |seconds: u16| Duration::from_secs(seconds.into());
         let is_hard = |counted: &Counted| {
             let entry = &counted.entry;
-            entry.hard_timeout > 0 && entry.added + seconds(entry.hard_timeout) <= now
+            let end = entry.added.checked_add(seconds(entry.hard_timeout));
+            entry.hard_timeout > 0 && end.is_some_and(|end| end <= now)
         };
         let is_idle = |counted: &Counted| {
             let entry = &counted.entry;
             let last = counted.last_match.unwrap_or_default().max(entry.added);
-            entry.idle_timeout > 0 && last + seconds(entry.idle_timeout) <= now
+            let end = last.checked_add(seconds(entry.idle_timeout));
+            entry.idle_timeout > 0 && end.is_some_and(|end| end <= now)
         };
         let before = self.state.removed.len();
         let state = &mut self.state;
@@ -111,6 +122,8 @@ impl Reference {
         let mut way = Way {
             in_port: in_port(packet),
             state: &mut self.state,
+            select_seed: self.select_seed,
+            spent: Spent::default(),
             now,
             events: Vec::new(),
             table: TableId(0),
@@ -146,6 +159,7 @@ impl Reference {
             let table = PortNo::TABLE;
             matches!(action, Action::Output { port, .. } if *port == table)
         };
+        actions::check_length(wanted)?;
         for action in wanted.iter().filter(|action| !to_table(action)) {
             actions::check_alone(action)?;
         }
@@ -157,7 +171,7 @@ impl Reference {
             return Err(ErrorCode::BadOutGroup);
         }
         let mut packet = packet.clone();
-        let mut events = Vec::new();
+        let (mut events, mut spent) = (Vec::new(), Spent::default());
         for action in wanted {
             if to_table(action) {
                 let mut copy = packet.clone();
@@ -168,6 +182,8 @@ impl Reference {
             let mut way = Way {
                 in_port: in_port(&packet),
                 state: &mut self.state,
+                select_seed: self.select_seed,
+                spent,
                 now,
                 events: Vec::new(),
                 // No entry has sent it.
@@ -177,6 +193,7 @@ impl Reference {
             };
             let made = way.list(&[*action], &mut packet);
             events.extend(way.events);
+            spent = way.spent;
             if let Err(Dropped) = made {
                 break;
             }
@@ -211,6 +228,12 @@ impl Reference {
         self.state.tables.get(&table).copied()
     }
 
+    /// Packets that were dropped at a limit.
+    #[must_use]
+    pub fn limit_counts(&self) -> LimitCounts {
+        self.state.limits
+    }
+
     /// What came to a table.
     #[must_use]
     pub fn table_count(&self, table: TableId) -> TableCount {
@@ -238,9 +261,20 @@ fn in_port(packet: &Packet) -> PortNo {
 /// The packet's way ends.
 struct Dropped;
 
+/// What a packet and its copies have taken so far.
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    actions: u64,
+    copies: u64,
+    /// A limit was reached: nothing more is done for it.
+    is_over: bool,
+}
+
 /// The way of one packet: where it is, and what came out so far.
 struct Way<'s> {
     state: &'s mut State,
+    select_seed: u64,
+    spent: Spent,
     now: Duration,
     events: Vec<Event>,
     in_port: PortNo,
@@ -315,16 +349,44 @@ impl Way<'_> {
         }
     }
 
+    /// An action, or a bucket, which counts as one.
+    fn take_action(&mut self) -> Result<(), Dropped> {
+        if self.spent.actions == MAX_ACTIONS {
+            if !self.spent.is_over {
+                self.state.limits.actions += 1;
+            }
+            self.spent.is_over = true;
+            return Err(Dropped);
+        }
+        self.spent.actions += 1;
+        Ok(())
+    }
+
+    /// A packet comes out.
+    fn come_out(&mut self, event: Event) -> Result<(), Dropped> {
+        if self.spent.copies == MAX_COPIES {
+            if !self.spent.is_over {
+                self.state.limits.copies += 1;
+            }
+            self.spent.is_over = true;
+            return Err(Dropped);
+        }
+        self.spent.copies += 1;
+        self.events.push(event);
+        Ok(())
+    }
+
     /// Carries actions out, in order.
     fn list(&mut self, actions: &[Action], packet: &mut Packet) -> Result<(), Dropped> {
         for action in actions {
+            self.take_action()?;
             let made = match *action {
                 Action::Output { port, max_len } => {
-                    self.output(port, max_len, packet);
+                    self.output(port, max_len, packet)?;
                     Ok(())
                 }
                 Action::Group(group) => {
-                    self.group(group, packet);
+                    self.group(group, packet)?;
                     Ok(())
                 }
                 Action::SetQueue(queue) => {
@@ -334,29 +396,34 @@ impl Way<'_> {
                 _ => change(action, packet),
             };
             if let Err(InvalidTtl) = made {
-                self.controller(PacketInReason::InvalidTtl, u16::MAX, packet);
+                self.controller(PacketInReason::InvalidTtl, u16::MAX, packet)?;
                 return Err(Dropped);
             }
         }
         Ok(())
     }
 
-    fn controller(&mut self, reason: PacketInReason, max_len: u16, packet: &Packet) {
-        self.events.push(Event::Controller {
+    fn controller(
+        &mut self,
+        reason: PacketInReason,
+        max_len: u16,
+        packet: &Packet,
+    ) -> Result<(), Dropped> {
+        self.come_out(Event::Controller {
             reason,
             max_len,
             table: self.table,
             cookie: self.cookie,
             bytes: packet.bytes.clone(),
-        });
+        })
     }
 
     /// §4.5, §5.12. Standard ports are all that have a number, and `local`.
-    fn output(&mut self, wanted: PortNo, max_len: u16, packet: &Packet) {
+    fn output(&mut self, wanted: PortNo, max_len: u16, packet: &Packet) -> Result<(), Dropped> {
         if wanted == PortNo::CONTROLLER {
             return self.controller(self.reason, max_len, packet);
         }
-        for (&port, state) in &self.state.ports {
+        for (port, state) in self.state.ports.clone() {
             let is_own = port == self.in_port;
             let is_meant = match wanted {
                 PortNo::IN_PORT => is_own,
@@ -365,24 +432,30 @@ impl Way<'_> {
                 _ => !is_own && port == wanted,
             };
             if is_meant && state.is_up && !state.no_forward {
-                self.events.push(Event::Sent {
+                self.come_out(Event::Sent {
                     port,
                     queue: packet.queue,
                     bytes: packet.bytes.clone(),
-                });
+                })?;
             }
         }
+        Ok(())
     }
 
-    /// §5.6: buckets process copies of the packet.
-    fn group(&mut self, id: GroupId, packet: &Packet) {
+    /// §5.6: buckets process copies of the packet. Groups within groups are no more than
+    /// the limit of chains.
+    fn group(&mut self, id: GroupId, packet: &Packet) -> Result<(), Dropped> {
         let counted = self.state.groups.get_mut(&id).expect("it is there");
         add(&mut counted.count.all, packet.bytes.len());
         let group = Arc::clone(&counted.group);
         let all = 0..group.buckets.len();
+        let live_groups = match group.kind {
+            GroupType::All | GroupType::Indirect => BTreeSet::new(),
+            GroupType::FastFailover | GroupType::Select => groups::live_groups(self.state),
+        };
         let live = all
             .clone()
-            .filter(|&number| groups::is_live(self.state, &group.buckets[number]));
+            .filter(|&number| groups::is_live(self.state, &live_groups, &group.buckets[number]));
         let chosen: Vec<usize> = match group.kind {
             GroupType::All | GroupType::Indirect => all.collect(),
             GroupType::FastFailover => live.take(1).collect(),
@@ -391,21 +464,26 @@ impl Way<'_> {
                 let shares: Vec<usize> = live
                     .flat_map(|number| vec![number; group.buckets[number].weight.into()])
                     .collect();
-                let at = flow_hash(packet).checked_rem(shares.len() as u64);
+                let at = flow_hash(packet, self.select_seed).checked_rem(shares.len() as u64);
                 at.map(|at| shares[usize::try_from(at).expect("below their number")])
                     .into_iter()
                     .collect()
             }
         };
         for number in chosen {
+            self.take_action()?;
             let counted = self.state.groups.get_mut(&id).expect("it is there");
             add(&mut counted.count.buckets[number], packet.bytes.len());
             let mut set = Vec::new();
             actions::write(&mut set, &group.buckets[number].actions);
-            // A copy that is dropped is not the packet.
-            let _: Result<(), Dropped> =
-                self.list(&actions::carried_out(&set), &mut packet.clone());
+            // A copy that is dropped is not the packet, unless there is nothing more for
+            // either.
+            let made = self.list(&actions::carried_out(&set), &mut packet.clone());
+            if self.spent.is_over {
+                return made;
+            }
         }
+        Ok(())
     }
 }
 
@@ -428,8 +506,9 @@ fn change(action: &Action, packet: &mut Packet) -> Result<(), InvalidTtl> {
 }
 
 /// OpenFlow leaves open how a select group chooses. This is the datapath's hash of a
-/// packet's flow, over the fields that are read here.
-fn flow_hash(packet: &Packet) -> u64 {
+/// packet's flow, over the fields that are read here: sums and products of 128 bits, of
+/// which both halves are kept, with numbers that SplitMix64 makes of a seed.
+fn flow_hash(packet: &Packet, seed: u64) -> u64 {
     let first = |fields: &[Field]| {
         fields
             .iter()
@@ -459,12 +538,18 @@ fn flow_hash(packet: &Packet) -> u64 {
             Field::Icmpv6Code,
         ]),
     ];
-    let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
+    let low = |wide: u128| u64::try_from(wide & u128::from(u64::MAX)).expect("sixty-four bits");
+    let split_mix = |step: u64| {
+        let mut z = seed.wrapping_add(step.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    let (mut hash, secret) = (split_mix(1), u128::from(split_mix(2) | 1));
     for part in parts {
-        for half in [part & u128::from(u64::MAX), part >> 64] {
-            hash ^= u64::try_from(half).expect("sixty-four bits");
-            hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
-            hash ^= hash >> 32;
+        for half in [low(part), low(part >> 64)] {
+            let product = u128::from(hash.wrapping_add(half)) * secret;
+            hash = low(product) ^ low(product >> 64);
         }
     }
     hash

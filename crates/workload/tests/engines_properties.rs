@@ -88,10 +88,10 @@ proptest! {
             built.classify_batch(keys.as_slice(), &mut found, &mut scratch);
             prop_assert_eq!(&found, &expected, "{}", subject.name());
             for (key, &expected) in keys.as_slice().iter().zip(&expected) {
-                let single = built.classify_one(key, &mut scratch);
+                let single = built.classify_one(key);
                 prop_assert_eq!(single, expected, "{}", subject.name());
                 let mut mask = vec![0; key.len()];
-                let masked = built.classify_masked(key, Winner::MISS, &mut mask, &mut scratch);
+                let masked = built.classify_masked(key, &mut mask);
                 prop_assert_eq!(masked, expected, "{}", subject.name());
                 prop_assert_eq!(oracle.escape(key, &mask, Winner::MISS), None, "{}", subject.name());
             }
@@ -113,7 +113,7 @@ proptest! {
             let mut found = vec![Winner::MISS; keys.len()];
             for half in [&second, &first] {
                 let built = subject.build(half, &Limits::default(), &mut NoProgress).unwrap();
-                built.classify_batch(keys.as_slice(), &mut found, &mut scratch);
+                built.improve_batch(keys.as_slice(), &mut found, &mut scratch);
             }
             prop_assert_eq!(&found, &expected, "{}", subject.name());
         }

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use classyard::engine::{Engine, EngineOption, OptionKind, Wraps};
+use classyard::schema::KEY_WIDTHS;
 use classyard::{
     ActionId, BuildError, ENGINES, EngineSpec, FieldMatch, KeySlice, Limits, NoProgress, Priority,
     Progress, RuleId, RuleSet, Schema, Scratch, SpecError, Winner,
@@ -166,6 +167,7 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
         options: &[],
         dynamic: Engine::takes_updates,
         accepts: Engine::accepts_all,
+        key_widths: &KEY_WIDTHS,
         build: |request| {
             let linear = EngineSpec::named("linear")?;
             request.build_inner(&linear, request.rules)
@@ -275,7 +277,7 @@ fn a_stopped_rebuild_leaves_the_classifier_as_it_was() {
             "{spec}"
         );
         for key in keys.as_slice().iter() {
-            let found = built.classify_one(key, &mut Scratch::new());
+            let found = built.classify_one(key);
             assert_eq!(found, rules.scan(key), "{spec}");
         }
         assert_eq!(built.stats().rules, rules.len(), "{spec}");
@@ -315,9 +317,9 @@ fn keys_of_another_width_are_a_mistake_that_panics() {
             "{spec}: more winners than keys"
         );
         assert!(
-            panics(&|scratch| {
+            panics(&|_| {
                 let mut mask = wide.clone();
-                built.classify_masked(&wide, Winner::MISS, &mut mask, scratch);
+                built.classify_masked(&wide, &mut mask);
             }),
             "{spec}: a masked lookup of a wide key"
         );

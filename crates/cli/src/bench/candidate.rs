@@ -37,7 +37,7 @@ impl Candidate for Engine<'_> {
     }
 
     fn single_rate(&mut self) -> Result<f64, String> {
-        Ok(single_rate(self.classifier, self.trace, &mut self.scratch))
+        Ok(single_rate(self.classifier, self.trace))
     }
 
     fn winners(&mut self) -> Result<Vec<Winner>, String> {
@@ -47,7 +47,7 @@ impl Candidate for Engine<'_> {
     fn contradictions(&mut self, winners: &[Winner]) -> usize {
         let part = |part| self.classifier.part(part);
         let singles = verify::SINGLES;
-        verify::contradictions(part, self.trace, winners, singles, &mut self.scratch)
+        verify::contradictions(part, self.trace, winners, singles)
     }
 }
 

@@ -59,7 +59,6 @@ pub(crate) fn batch_rate(
         for (part, keys) in trace.parts() {
             for keys in keys.batches(BATCH) {
                 let winners = &mut winners[..keys.len()];
-                winners.fill(Winner::MISS);
                 classifier.part(part).classify_batch(keys, winners, scratch);
                 folded ^= winners[0].rank();
             }
@@ -71,17 +70,13 @@ pub(crate) fn batch_rate(
 }
 
 /// Headers classified per second of CPU time, one call for each.
-pub(crate) fn single_rate(
-    classifier: &PolicyClassifier,
-    trace: &PolicyTrace,
-    scratch: &mut Scratch,
-) -> f64 {
+pub(crate) fn single_rate(classifier: &PolicyClassifier, trace: &PolicyTrace) -> f64 {
     let (folded, seconds) = timed(|| {
         let mut folded = 0;
         for (part, keys) in trace.parts() {
             let classifier = classifier.part(part);
             for key in keys.as_slice().iter() {
-                folded ^= classifier.classify_one(key, scratch).rank();
+                folded ^= classifier.classify_one(key).rank();
             }
         }
         folded

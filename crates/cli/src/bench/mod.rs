@@ -273,9 +273,7 @@ fn measure_updates(
                 let winners = verify::answers(&run.classifier, trace);
                 let wrong = verify::wrong_answers(&last, trace, &[&winners], None, SCANNED_RULES);
                 let part = |part| run.classifier.part(part);
-                let mut scratch = Scratch::new();
-                let differing =
-                    verify::contradictions(part, trace, &winners, verify::SINGLES, &mut scratch);
+                let differing = verify::contradictions(part, trace, &winners, verify::SINGLES);
                 updated.wrong += wrong[0] + differing;
             }
         }

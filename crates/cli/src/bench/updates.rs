@@ -211,7 +211,6 @@ pub(crate) fn run(
             }
             if let Some(&(part, keys)) = batches.get(next) {
                 let winners = &mut winners[..keys.len()];
-                winners.fill(Winner::MISS);
                 mixed.part(part).classify_batch(keys, winners, &mut scratch);
                 next = (next + 1) % batches.len();
             }

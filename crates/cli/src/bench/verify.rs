@@ -59,15 +59,14 @@ pub(crate) fn contradictions<'a>(
     trace: &PolicyTrace,
     winners: &[Winner],
     singles: usize,
-    scratch: &mut Scratch,
 ) -> usize {
     let stride = (trace.len() / singles).max(1);
     let mut differing = 0;
     for (index, (part, key)) in trace.iter().enumerate().step_by(stride) {
         let classifier = classifier(part);
         let mut mask = vec![0; key.len()];
-        let single = classifier.classify_one(key, scratch);
-        let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        let single = classifier.classify_one(key);
+        let masked = classifier.classify_masked(key, &mut mask);
         differing += usize::from(single != winners[index] || masked != winners[index]);
     }
     differing

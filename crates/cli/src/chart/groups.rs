@@ -1,24 +1,17 @@
 //! Charts whose x axis has names, such as profiles, in place of numbers.
 
-use std::path::Path;
-
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::colours::Colours;
-use super::{Area, Axis, Chart, Drawn, Figure, HEIGHT, Series, WIDTH, draw_mark, short};
+use super::{Area, Axis, Chart, Drawn, Figure, HEIGHT, Picture, Series, WIDTH, draw_mark, short};
 
 /// Draws a mark for each group and series. The x of a point is the number of its
 /// group, from 0; every second group has a grey background.
 ///
 /// # Errors
-/// When the file cannot be written.
-pub(crate) fn draw_groups(
-    path: &Path,
-    chart: &Chart<'_>,
-    groups: &[String],
-    series: &[Series],
-) -> Drawn {
+/// When the picture cannot be drawn.
+pub(crate) fn draw_groups(chart: &Chart<'_>, groups: &[String], series: &[Series]) -> Picture {
     let Chart {
         title,
         x_label,
@@ -39,14 +32,16 @@ pub(crate) fn draw_groups(
         remarks: Vec::new(),
     };
     let size = (WIDTH + figure.legend_width(), HEIGHT);
-    let page = SVGBackend::new(path, size).into_drawing_area();
+    let mut text = String::new();
+    let page = SVGBackend::with_string(&mut text, size).into_drawing_area();
     page.fill(&WHITE)?;
     let colours = Colours::of(series.iter().map(|one| one.of.as_str()));
     let (plot, legend) = page.split_horizontally(WIDTH);
     draw_plot(&plot, &figure, groups, &colours)?;
     figure.draw_legend(&legend, &colours)?;
     page.present()?;
-    Ok(())
+    drop((plot, legend, page));
+    Ok(text)
 }
 
 fn draw_plot(plot: &Area<'_>, figure: &Figure<'_>, groups: &[String], colours: &Colours) -> Drawn {

@@ -1,12 +1,11 @@
 //! Which flow caches workers of a pipeline have.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::{KINDS, Kind};
+use classyard_datapath::pipeline::Finder;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline, Worker};
+use classyard_datapath::pipeline::{KINDS, Kind};
 
 use super::count;
 use crate::registry;
@@ -98,28 +97,28 @@ impl CacheArgs {
         if kind.is_none() && self.megaflows == 0 {
             return None;
         }
-        Some(CacheSettings {
-            microflows: kind.map(|kind| (kind, self.cache_flows)),
-            megaflows: self.megaflows > 0,
-            max_megaflows: match self.megaflows {
-                0 => self.cache_flows,
-                megaflows => megaflows,
-            },
-            max_masks: usize::from(self.masks),
-            finder: self.megaflow_engine.clone(),
-            clock: (!self.always_cache).then_some(clock as Clock),
-            seed: RandomState::new().build_hasher().finish(),
-        })
+        let max_megaflows = match self.megaflows {
+            0 => self.cache_flows,
+            megaflows => megaflows,
+        };
+        let settings = CacheSettings::new()
+            .megaflows(self.megaflows > 0)
+            .finder(self.megaflow_engine.clone())
+            .clock((!self.always_cache).then_some(clock as Clock))
+            .max_megaflows(max_megaflows)
+            .and_then(|settings| settings.max_masks(usize::from(self.masks)));
+        let settings = settings.and_then(|settings| match kind {
+            Some(kind) => settings.microflows(kind, self.cache_flows),
+            None => Ok(settings),
+        });
+        Some(settings.expect("options have the ranges of the settings"))
     }
 
     /// A worker with these caches, which are asked whether they pay or not: to tell what
     /// they know.
     pub(crate) fn patient_worker(&self, pipeline: &mut Pipeline) -> Worker {
         match self.settings() {
-            Some(settings) => pipeline.cached_worker(CacheSettings {
-                clock: None,
-                ..settings
-            }),
+            Some(settings) => pipeline.cached_worker(settings.clock(None)),
             None => pipeline.worker(),
         }
     }

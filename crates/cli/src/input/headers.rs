@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,11 +15,15 @@ use classyard_workload::capture::{
 use classyard_workload::diagnostic::ReadError;
 use classyard_workload::formats::{SchemaChoice, Trace, read_trace};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
 use super::limits::{ByteLimit, HeaderLimit, RecordLimit};
 use super::rules::RulesArgs;
 use super::{is_dash, read_text, source_name};
 use crate::embedded;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output::style::counted;
 use crate::reporter::Reporter;
 
@@ -89,14 +94,42 @@ impl Extent {
     }
 }
 
-/// A file that counts what is read of it.
+/// The longest that an interrupt waits for a pipe that has nothing to read.
+const POLL_INTERVAL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// A file that counts what is read of it. A pipe ends when the command is
+/// interrupted, also while it has nothing to read.
 struct Counting {
     file: File,
     read: Arc<AtomicUsize>,
+    is_regular: bool,
+}
+
+impl Counting {
+    /// Waits until there is something to read; false if an interrupt came first.
+    fn wait(&self) -> bool {
+        loop {
+            if interrupt::is_requested() {
+                return false;
+            }
+            let mut polled = [PollFd::new(&self.file, PollFlags::IN)];
+            match poll(&mut polled, Some(&POLL_INTERVAL)) {
+                Ok(0) | Err(Errno::INTR) => {}
+                // If polling fails, reading says why.
+                Ok(_) | Err(_) => return true,
+            }
+        }
+    }
 }
 
 impl Read for Counting {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !self.is_regular && !self.wait() {
+            return Ok(0);
+        }
         let read = self.file.read(buffer)?;
         self.read.fetch_add(read, Ordering::Relaxed);
         Ok(read)
@@ -173,38 +206,19 @@ impl HeadersArgs {
         default: capture::ReadOptions,
     ) -> Result<OpenCapture, Failure> {
         let options = self.limit.capture(bytes, &self.record, default);
-        let mut extent = None;
-        let (source, stream): (String, Box<dyn Read + Send>) = match &self.capture {
-            None => (
-                embedded::CAPTURE_NAME.to_owned(),
-                Box::new(embedded::CAPTURE),
-            ),
-            Some(path) if is_dash(path) => (source_name(path), Box::new(io::stdin())),
-            Some(path) => {
-                let source = source_name(path);
-                let opened = File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-                let (metadata, file) = opened.map_err(|error| ReadError::Io {
-                    file: source.clone(),
-                    error,
-                })?;
-                let read = Arc::new(AtomicUsize::new(0));
-                if let Ok(length @ 1..) = usize::try_from(metadata.len()) {
-                    extent = Some(Extent {
-                        read: Arc::clone(&read),
-                        length,
-                    });
-                }
-                (source, Box::new(Counting { file, read }))
-            }
-        };
-        let reader = CaptureReader::new(&source, stream, &options)?;
-        Ok(OpenCapture { reader, extent })
+        open_capture(self.capture.as_deref(), &options)
     }
 
     /// Says what is wrong with a capture that could be read all the same.
     pub(crate) fn warn(source: &str, warnings: &[Warning], more: u64, reporter: Reporter) {
-        let stopped = |warning: &&Warning| warning.trouble == Trouble::Stopped;
-        for warning in warnings.iter().filter(|warning| !stopped(warning)) {
+        // A capture that was interrupted may end within a packet.
+        let is_cut_off = interrupt::is_requested();
+        let is_expected = |warning: &&Warning| match warning.trouble {
+            Trouble::Stopped => true,
+            Trouble::Truncated { .. } | Trouble::Gzip { .. } => is_cut_off,
+            _ => false,
+        };
+        for warning in warnings.iter().filter(|warning| !is_expected(warning)) {
             reporter.warn(&format!("{source}: {warning}"));
         }
         if more > 0 {
@@ -241,9 +255,56 @@ impl HeadersArgs {
     }
 }
 
+/// Opens a capture to read it packet by packet: a file, standard input for `-`, the
+/// embedded example for none.
+pub(crate) fn open_capture(
+    path: Option<&Path>,
+    options: &capture::ReadOptions,
+) -> Result<OpenCapture, Failure> {
+    let mut extent = None;
+    let (source, stream): (String, Box<dyn Read + Send>) = match path {
+        None => (
+            embedded::CAPTURE_NAME.to_owned(),
+            Box::new(embedded::CAPTURE),
+        ),
+        Some(path) => {
+            let source = source_name(path);
+            let failed = |error| ReadError::Io {
+                file: source.clone(),
+                error,
+            };
+            let opened = match is_dash(path) {
+                // Without the buffer of `io::stdin`, whose contents cannot be polled.
+                true => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+                false => File::open(path),
+            };
+            let file = opened.map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            let read = Arc::new(AtomicUsize::new(0));
+            if let Ok(length @ 1..) = usize::try_from(metadata.len())
+                && !is_dash(path)
+            {
+                extent = Some(Extent {
+                    read: Arc::clone(&read),
+                    length,
+                });
+            }
+            let is_regular = metadata.is_file();
+            let counting = Counting {
+                file,
+                read,
+                is_regular,
+            };
+            (source, Box::new(counting))
+        }
+    };
+    let reader = CaptureReader::new(&source, stream, options)?;
+    Ok(OpenCapture { reader, extent })
+}
+
 /// Reads a capture as a whole: a file, standard input for `-`, the embedded example for
 /// none. Says what is wrong with one that could be read all the same.
-pub(crate) fn whole_capture(
+fn whole_capture(
     path: Option<&Path>,
     options: &capture::ReadOptions,
     reporter: Reporter,

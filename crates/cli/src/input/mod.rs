@@ -16,6 +16,7 @@ pub(crate) mod build_limits;
 pub(crate) mod caches;
 pub(crate) mod family;
 pub(crate) mod files;
+pub(crate) mod frames;
 pub(crate) mod header_text;
 pub(crate) mod headers;
 pub(crate) mod left_out;

@@ -1,6 +1,5 @@
 //! What `replay` and `trace` run: a pipeline, and the packets of a capture.
 
-use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,12 +9,11 @@ use classyard::EngineSpec;
 use classyard_datapath::flow::{FlowEntry, TableId};
 use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FlowMatch, GroupId, MeterId, PortNo, TableSettings, text};
-use classyard_workload::capture::{self, Capture, ethernet_frame};
+use classyard_workload::capture;
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 
 use super::files::only_one_from_stdin;
-use super::headers::whole_capture;
-use super::left_out::LeftOut;
+use super::headers::{OpenCapture, open_capture};
 use super::limits::{ByteLimit, RecordLimit};
 use super::{read_text, source_name};
 use crate::embedded;
@@ -78,10 +76,8 @@ impl SwitchArgs {
                 embedded::PIPELINE.to_owned(),
             ),
         };
-        let mut pipeline = Pipeline::new(TableSettings {
-            engine: self.engine.clone(),
-            rebuild_below: REBUILD_BELOW,
-        });
+        let settings = TableSettings::new(self.engine.clone())?;
+        let mut pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
         match text::load(&content, &mut pipeline, Duration::ZERO) {
             Ok(located) => {
                 // Engines that were filled rule by rule answer as well, only not as fast.
@@ -94,15 +90,15 @@ impl SwitchArgs {
         }
     }
 
-    /// Reads the capture, or the embedded one.
-    pub(crate) fn read_capture(&self, reporter: Reporter) -> Result<Capture, Failure> {
-        let default = capture::ReadOptions::default();
+    /// Opens the capture, or the embedded one, to read it packet by packet.
+    pub(crate) fn open_capture(&self) -> Result<OpenCapture, Failure> {
+        let default = capture::ReadOptions::STREAMED;
         let options = capture::ReadOptions {
             max_bytes: self.bytes.limit_bytes.unwrap_or(default.max_bytes),
             max_record: self.record.limit_record.unwrap_or(default.max_record),
             ..default
         };
-        whole_capture(self.capture.as_deref(), &options, reporter)
+        open_capture(self.capture.as_deref(), &options)
     }
 }
 
@@ -180,64 +176,6 @@ fn bad_lines(name: &str, content: &str, found: Vec<text::Problem>) -> ReadError 
         ));
     }
     ReadError::Bad(problems)
-}
-
-/// A frame of a capture.
-pub(crate) struct Frame<'c> {
-    /// An Ethernet frame, also if the capture has another link type.
-    pub(crate) bytes: Cow<'c, [u8]>,
-    pub(crate) in_port: u32,
-    /// Since the first packet.
-    pub(crate) time: Duration,
-    /// In nanoseconds since 1970.
-    pub(crate) stamp: u64,
-    /// Its place in the capture, from 1.
-    pub(crate) number: usize,
-}
-
-/// The frames of a capture that a switch can take.
-pub(crate) struct Frames<'c> {
-    pub(crate) all: Vec<Frame<'c>>,
-    /// Packets that cannot be Ethernet frames.
-    pub(crate) left_out: usize,
-}
-
-impl<'c> Frames<'c> {
-    /// The frames; warns of packets that are left out.
-    ///
-    /// # Errors
-    /// [`Failure::Usage`] if all packets are left out.
-    pub(crate) fn of(
-        capture: &'c Capture,
-        in_port: Option<u32>,
-        reporter: Reporter,
-    ) -> Result<Frames<'c>, Failure> {
-        let mut all = Vec::new();
-        let mut left_out = LeftOut::default();
-        let mut first = None;
-        for (number, (packet, bytes)) in capture.frames().enumerate() {
-            let bytes = match ethernet_frame(bytes, packet.link) {
-                Ok(bytes) => bytes,
-                Err(reason) => {
-                    left_out.add(packet.link, reason);
-                    continue;
-                }
-            };
-            let stamp = packet.timestamp_ns;
-            let first = *first.get_or_insert(stamp);
-            all.push(Frame {
-                bytes,
-                in_port: in_port.unwrap_or(packet.interface + 1),
-                time: Duration::from_nanos(stamp.saturating_sub(first)),
-                stamp,
-                number: number + 1,
-            });
-        }
-        left_out.check(capture.source(), all.len())?;
-        left_out.warn(reporter);
-        let left_out = left_out.total();
-        Ok(Frames { all, left_out })
-    }
 }
 
 /// Adds the ports that packets come in by, and all that the pipeline names; all are up.

@@ -15,6 +15,7 @@ pub(crate) use file::{Calibration, today};
 use crate::bench::processor;
 use crate::failure::Failure;
 use crate::input::read_text;
+use crate::output::file::to_file;
 use crate::reporter::Reporter;
 
 /// The flag of commands that estimate.
@@ -111,7 +112,8 @@ pub(crate) fn write(path: &Path, calibration: &Calibration) -> Result<(), Failur
     if let Some(folder) = folder {
         fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
     }
-    fs::write(path, calibration.to_toml()).map_err(|error| Failure::file(path, error))
+    let text = calibration.to_toml();
+    to_file(path, |out| Ok(out.write_all(text.as_bytes())?))
 }
 
 /// Where the machine is looked for; nothing where there is no home.

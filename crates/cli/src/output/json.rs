@@ -9,3 +9,9 @@ pub(crate) fn write(report: &impl Serialize, out: &mut dyn Write) -> io::Result<
     serde_json::to_writer_pretty(&mut *out, report)?;
     out.write_all(b"\n")
 }
+
+/// Writes a report as one object on one line.
+pub(crate) fn write_line(report: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, report)?;
+    out.write_all(b"\n")
+}

@@ -12,7 +12,9 @@ use crate::failure::Failure;
 
 pub(crate) mod csv;
 pub(crate) mod diagnostics;
+pub(crate) mod file;
 pub(crate) mod json;
+pub(crate) mod records;
 pub(crate) mod rule;
 pub(crate) mod style;
 pub(crate) mod svg;
@@ -26,6 +28,8 @@ pub(crate) enum Format {
     Table,
     /// One object with all figures, its keys stable
     Json,
+    /// The same object on one line, for files of several reports
+    Ndjson,
     /// Comma-separated values with a heading
     Csv,
 }
@@ -61,6 +65,7 @@ impl OutputArgs {
         match self.format {
             Format::Table => report.table(&mut out)?,
             Format::Json => json::write(report, &mut out)?,
+            Format::Ndjson => json::write_line(report, &mut out)?,
             Format::Csv => report.csv(&mut csv::Writer::new(&mut out))?,
         }
         out.flush()?;

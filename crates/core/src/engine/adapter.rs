@@ -18,6 +18,7 @@
 //! [estimates](crate::estimate) what building would make:
 //!
 //! ```
+//! use classyard::engine::FEW_WIDTHS;
 //! use classyard::engine::adapter::{Algorithm, Family, build_static};
 //! use classyard::prelude::*;
 //! use classyard::{BuildError, BuildRequest, Costs, Engine, Limits, LookupTrace};
@@ -83,6 +84,7 @@
 //!     options: &[],
 //!     dynamic: Engine::takes_no_updates,
 //!     accepts: Engine::accepts_all,
+//!     key_widths: &FEW_WIDTHS,
 //!     build: build_static::<AnyWidth>,
 //!     estimate: |_, shape| {
 //!         let (rules, words) = (shape.rules(), shape.schema().key_words());
@@ -103,7 +105,7 @@
 //! let built = spec.build(&rules, &Limits::default(), &mut NoProgress)?;
 //! let estimate = spec.estimate(&Shape::of(&rules), &Limits::default())?;
 //! assert_eq!(estimate.bytes, built.stats().bytes());
-//! assert_eq!(built.classify_one(&[0; 5], &mut Scratch::new()), Winner::MISS);
+//! assert_eq!(built.classify_one(&[0; 5]), Winner::MISS);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -329,8 +331,24 @@ macro_rules! at_width {
 
 pub(super) use at_width;
 
+/// The same for an engine of the widths [`FEW_WIDTHS`](super::FEW_WIDTHS).
+macro_rules! at_few_widths {
+    ($key_words:expr, $build:ident $(::<$family:ident>)? ($($argument:expr),*)) => {
+        match $key_words {
+            2 => $build::<$($family,)? 2>($($argument),*),
+            5 => $build::<$($family,)? 5>($($argument),*),
+            6 => $build::<$($family,)? 6>($($argument),*),
+            32 => $build::<$($family,)? 32>($($argument),*),
+            width => unreachable!("{width} is not one of FEW_WIDTHS"),
+        }
+    };
+}
+
+pub(super) use at_few_widths;
+
 /// For [`Engine::build`](super::Engine::build): builds a classifier that takes
-/// no updates.
+/// no updates. The engine's [key widths](super::Engine::key_widths) must be
+/// [`FEW_WIDTHS`](super::FEW_WIDTHS) or fewer.
 ///
 /// # Errors
 /// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
@@ -342,15 +360,32 @@ pub fn build_static<F: Family>(
     ) -> Result<Box<dyn Classifier>, BuildError> {
         Ok(Box::new(Adapter::<W, F::At<W>, Static>::build(request)?))
     }
-    at_width!(request.schema(), at::<F>(request))
+    at_few_widths!(request.schema().key_words(), at::<F>(request))
 }
 
 /// For [`Engine::build`](super::Engine::build): builds a classifier that takes
-/// updates.
+/// updates. The engine's [key widths](super::Engine::key_widths) must be
+/// [`FEW_WIDTHS`](super::FEW_WIDTHS) or fewer.
 ///
 /// # Errors
 /// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
 pub fn build_dynamic<F: DynamicFamily>(
+    request: &mut BuildRequest<'_>,
+) -> Result<Box<dyn Classifier>, BuildError> {
+    fn at<F: DynamicFamily, const W: usize>(
+        request: &mut BuildRequest<'_>,
+    ) -> Result<Box<dyn Classifier>, BuildError> {
+        Ok(Box::new(Adapter::<W, F::At<W>, Dynamic>::build(request)?))
+    }
+    at_few_widths!(request.schema().key_words(), at::<F>(request))
+}
+
+/// The same for an engine that is compiled for
+/// [every key width](crate::schema::KEY_WIDTHS).
+///
+/// # Errors
+/// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
+pub(super) fn build_dynamic_every_width<F: DynamicFamily>(
     request: &mut BuildRequest<'_>,
 ) -> Result<Box<dyn Classifier>, BuildError> {
     fn at<F: DynamicFamily, const W: usize>(
@@ -441,7 +476,7 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
         &self.schema
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         assert_eq!(keys.len(), winners.len(), "one winner for each key");
         let mut buffers: Box<A::Buffers> = scratch.take();
         self.algorithm
@@ -449,17 +484,11 @@ impl<const W: usize, A: Algorithm<W>, K: Kind<W, A>> Classifier for Adapter<W, A
         scratch.put(buffers);
     }
 
-    fn classify_one(&self, key: &[u64], _: &mut Scratch) -> Winner {
-        self.algorithm.improve(row(key), Winner::MISS)
+    fn improve_one(&self, key: &[u64], best: Winner) -> Winner {
+        self.algorithm.improve(row(key), best)
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        _: &mut Scratch,
-    ) -> Winner {
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
         let mask = mask.try_into().expect("a mask as wide as the key");
         self.algorithm.improve_masked(row(key), best, mask)
     }
@@ -557,8 +586,8 @@ impl<const W: usize, A: Updates<W>> DynamicClassifier for Adapter<W, A, Dynamic>
             &self.schema,
             &self.limits.within(self.algorithm.capacity()),
             self.algorithm.rules(),
-            || self.algorithm.bytes(),
-            |id| self.algorithm.contains(id),
+            &|| self.algorithm.bytes(),
+            &|id| self.algorithm.contains(id),
         );
         checked.map_err(|error| self.limits.blame(error, self.engine))
     }

@@ -8,7 +8,9 @@
 //! inner specification is there if and only if the engine wraps another one.
 
 use std::fmt;
+use std::str::FromStr;
 
+use super::padded::{build_padded, padded_width};
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
@@ -34,6 +36,8 @@ pub const MAX_NESTING: usize = 8;
 /// assert_eq!(spec, EngineSpec::named("forest")?.with("bucket", "4")?.with("isa", "scalar")?);
 /// assert_eq!(spec.options().whole("bucket"), 4);
 /// assert_eq!(spec.to_string(), "forest:bucket=4:isa=scalar");
+///
+/// assert_eq!(spec, "forest:bucket=4:isa=scalar".parse()?);
 ///
 /// let error = EngineSpec::parse("forest:isa=sse9").unwrap_err();
 /// assert_eq!(error.column(), 12);
@@ -255,6 +259,11 @@ impl EngineSpec {
         limits.check_rules(rules.len())?;
         self.available()?;
         self.accepts(rules.schema())?;
+        let key_words = rules.schema().key_words();
+        let width = padded_width(self.engine.key_widths, key_words);
+        if width > key_words {
+            return build_padded(self, width, rules, limits, progress, memory);
+        }
         (self.engine.build)(&mut BuildRequest {
             spec: self,
             rules,
@@ -317,9 +326,20 @@ impl EngineSpec {
         self.available()?;
         self.accepts(shape.schema())?;
         // Estimates are the same in every process.
-        let costs = (self.engine.estimate)(&self.clone().seeded(0), shape)?;
+        let width = padded_width(self.engine.key_widths, shape.schema().key_words());
+        let shape = shape.with_key_words(width);
+        let costs = (self.engine.estimate)(&self.clone().seeded(0), &shape)?;
         limits.check_bytes(costs.bytes)?;
         Ok(costs)
+    }
+}
+
+impl FromStr for EngineSpec {
+    type Err = SpecError;
+
+    /// The same as [`EngineSpec::parse`].
+    fn from_str(text: &str) -> Result<EngineSpec, SpecError> {
+        EngineSpec::parse(text)
     }
 }
 

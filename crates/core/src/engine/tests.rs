@@ -11,7 +11,7 @@ use crate::key::KeySlice;
 use crate::policy::Policy;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
 use crate::ruleset::RuleSet;
-use crate::schema::{Field, MatchKind};
+use crate::schema::{Field, KEY_WIDTHS, MatchKind};
 use crate::seed::{Seed, splitmix};
 use crate::table::{PolicyTable, Table};
 
@@ -35,6 +35,7 @@ const FROZEN: Engine = Engine {
             }),
         }
     },
+    key_widths: &KEY_WIDTHS,
     build: |request| Ok(Box::new(Frozen(linear(request)?))),
     estimate: |spec, shape| {
         Ok(Costs {
@@ -64,18 +65,12 @@ impl Classifier for Frozen {
         self.0.schema()
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         self.0.classify_batch(keys, winners, scratch);
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        scratch: &mut Scratch,
-    ) -> Winner {
-        self.0.classify_masked(key, best, mask, scratch)
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
+        self.0.improve_masked(key, best, mask)
     }
 
     fn trace(&self, key: &[u64]) -> LookupTrace {
@@ -108,6 +103,7 @@ const PLAIN: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
+    key_widths: &KEY_WIDTHS,
     build: linear,
     estimate: estimate_linear,
 };
@@ -133,6 +129,7 @@ const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
             let inner = spec.inner().expect("a wrapper has an inner engine");
             inner.accepts(schema)
         },
+        key_widths: &KEY_WIDTHS,
         build: |request| {
             let inner = request.spec.inner().expect("a wrapper has an inner engine");
             request.build_inner(inner, request.rules)

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::classifier::Scratch;
 use crate::rule::{ActionId, Priority, RuleId, Winner};
 use crate::schema::{FieldRole, MAX_FIELDS, MAX_KEY_WORDS, Schema};
 use crate::value::ValueFormat;
@@ -167,21 +166,16 @@ impl Packed {
 impl PolicyClassifier {
     /// Looks one header up in the first part whose schema it has values for;
     /// `None` when there is no such part, or a value is wider than its field:
-    /// the header is none of this policy's. Allocates nothing once the scratch
-    /// was used.
+    /// the header is none of this policy's. Allocates nothing.
     ///
     /// One header at a time costs several times a batch's share: prefer
     /// [`classify`](Self::classify) where packets come many at a time.
-    pub fn classify_header(
-        &self,
-        header: &(impl PacketHeader + ?Sized),
-        scratch: &mut Scratch,
-    ) -> Option<Verdict> {
+    pub fn classify_header(&self, header: &(impl PacketHeader + ?Sized)) -> Option<Verdict> {
         self.parts().iter().enumerate().find_map(|(index, part)| {
             let packed = Packed::new(header, part.schema())?;
             Some(Verdict {
                 part: PartId::from_index(index),
-                winner: part.classify_one(packed.key(), scratch),
+                winner: part.classify_one(packed.key()),
             })
         })
     }

@@ -27,7 +27,7 @@ use super::{PartId, Policy, PolicyTransactionBuf};
 /// let engine = EngineSpec::parse("forest")?;
 /// let classifier = policy.build(&engine, &Limits::default(), &mut NoProgress)?;
 /// let telnet = FiveTuple::new("10.0.0.1".parse()?, "10.0.0.2".parse()?, 40_000, 23, 6);
-/// let verdict = classifier.classify_header(&telnet.unwrap(), &mut Scratch::new());
+/// let verdict = classifier.classify_header(&telnet.unwrap());
 /// let decision = policy.decision(verdict.unwrap()).unwrap();
 /// assert_eq!(decision.action_name, Some("deny"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

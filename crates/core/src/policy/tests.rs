@@ -321,7 +321,7 @@ mod by_name {
                     IpAddr::V6(_) => address("::1"),
                 };
                 let header = FiveTuple::new(src, dst, 40_000, dport, 6).unwrap();
-                let verdict = classifier.classify_header(&header, &mut scratch).unwrap();
+                let verdict = classifier.classify_header(&header).unwrap();
                 // The same in a batch.
                 let mut trace = PolicyTrace::new(policy.schemas());
                 assert_eq!(trace.push_header(&header), Some(verdict.part));
@@ -398,14 +398,13 @@ mod by_name {
                 .builder()
                 .policy(&policy)
                 .unwrap();
-            let mut scratch = Scratch::new();
             for index in 0..fields {
-                let mut look = |fields, value| {
+                let look = |fields, value| {
                     let header = Numbered {
                         fields,
                         set: (index, value),
                     };
-                    classifier.classify_header(&header, &mut scratch)
+                    classifier.classify_header(&header)
                 };
                 let winner = look(fields, 200).unwrap().winner;
                 assert_eq!(winner.rule(), Some(RuleId::from_index(index)));

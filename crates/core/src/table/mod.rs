@@ -55,7 +55,7 @@
 //! let mut reader = table.reader(); // one for each thread
 //! let before = reader.pin();
 //! let accepted = writer.apply(Transaction::new().insert(rule.view()))?;
-//! assert_eq!(before.classify_one(keys.key(0), &mut Scratch::new()), Winner::MISS);
+//! assert_eq!(before.classify_one(keys.key(0)), Winner::MISS);
 //! drop(before);
 //!
 //! assert_eq!(writer.publish(), accepted);
@@ -66,7 +66,7 @@
 //!
 //! // An action is read at the version of the lookup: under the same guard.
 //! let guard = reader.pin();
-//! let winner = guard.classify_one(keys.key(0), &mut Scratch::new());
+//! let winner = guard.classify_one(keys.key(0));
 //! assert_eq!(guard.action(winner), Some(ActionId(3)));
 //! assert_eq!(guard.rule(RuleId::new(7)?), Some(rule));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

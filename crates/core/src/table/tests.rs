@@ -57,7 +57,7 @@ fn best<R: RuleReplica>(reader: &mut Reader<R>, part: PartId) -> Option<u32> {
     let guard = reader.pin();
     let part = RuleReplica::part(&*guard, part);
     let key = vec![0; part.schema().key_words()];
-    let winner = part.classify_one(&key, &mut Scratch::new());
+    let winner = part.classify_one(&key);
     winner.rule().map(RuleId::get)
 }
 
@@ -392,7 +392,7 @@ impl Classifier for Fragile {
         &self.schema
     }
 
-    fn classify_batch(&self, _: KeySlice<'_>, winners: &mut [Winner], _: &mut Scratch) {
+    fn improve_batch(&self, _: KeySlice<'_>, winners: &mut [Winner], _: &mut Scratch) {
         for winner in winners {
             for &id in &self.rules {
                 *winner = winner.or(Winner::new(Priority(1), id));
@@ -400,7 +400,7 @@ impl Classifier for Fragile {
         }
     }
 
-    fn classify_masked(&self, _: &[u64], _: Winner, _: &mut [u64], _: &mut Scratch) -> Winner {
+    fn improve_masked(&self, _: &[u64], _: Winner, _: &mut [u64]) -> Winner {
         unreachable!("not called here")
     }
 
@@ -628,7 +628,7 @@ fn a_policys_table_with(interval: Duration) {
             let part = PartId::from_index(index);
             let mut reader = table.reader();
             let key = vec![0; schema.key_words()];
-            let expected = direct.part(part).classify_one(&key, &mut Scratch::new());
+            let expected = direct.part(part).classify_one(&key);
             assert_eq!(best(&mut reader, part), expected.rule().map(RuleId::get));
             assert_eq!(
                 reader.pin().part(part).stats().rules,

@@ -4,31 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use classyard::EngineSpec;
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, FlowMod, Instructions, TableId};
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Message, Pipeline, PortState};
 use classyard_datapath::{Action, Field, FieldValue, FlowMatch, Packet, PortNo, TableSettings};
 
 /// The caches of a worker: single flows in our own, and megaflows.
 pub(crate) fn caches(max_megaflows: usize, clock: Option<Clock>) -> CacheSettings {
-    CacheSettings {
-        microflows: KINDS.last().map(|&kind| (kind, 131_072)),
-        megaflows: true,
-        max_megaflows,
-        max_masks: 32,
-        finder: Finder::default(),
-        clock,
-        seed: 1,
-    }
+    let kind = *KINDS.last().expect("kinds of caches");
+    let settings = CacheSettings::new().seed(1).clock(clock);
+    let settings = settings.microflows(kind, 131_072);
+    let settings = settings.and_then(|settings| settings.max_megaflows(max_megaflows));
+    settings.expect("counts in their ranges")
 }
 
 /// A pipeline with two ports and these entries.
 pub(crate) fn pipeline(entries: impl IntoIterator<Item = Message>) -> Pipeline {
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse("forest").expect("the engine's name"),
-        rebuild_below: 1000,
-    });
+    let engine = EngineSpec::parse("forest").expect("the engine's name");
+    let settings = TableSettings::new(engine).expect("it takes updates");
+    let mut pipeline = Pipeline::new(settings.rebuild_below(1000));
     let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
     let messages: Vec<Message> = [port(1), port(2)].into_iter().chain(entries).collect();
     pipeline

@@ -1,5 +1,6 @@
 //! What a flow entry does with the packets that it wins (OpenFlow 1.3.5 §5.9).
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use super::entry::TableId;
@@ -49,6 +50,8 @@ impl Instructions {
                 format!("write_metadata:{value:#x}/{mask:#x} has bits outside of its mask");
             return Err(OpenFlowError::new(ErrorCode::UnsupportedMetadata, message));
         }
+        action::check_length(&self.apply)?;
+        action::check_length(&self.write)?;
         action::check(&self.apply, flow)?;
         // Also those that later ones of their kind take the place of.
         self.write.iter().try_for_each(action::check_alone)?;
@@ -56,6 +59,15 @@ impl Instructions {
         set.write(&self.write);
         let ordered: Vec<Action> = set.in_order().copied().collect();
         action::check(&ordered, flow)
+    }
+
+    /// The groups that actions have process packets, each once, by their numbers.
+    pub(crate) fn groups(&self) -> BTreeSet<GroupId> {
+        let groups = self.actions().filter_map(|action| match action {
+            Action::Group(group) => Some(*group),
+            _ => None,
+        });
+        groups.collect()
     }
 
     fn actions(&self) -> impl Iterator<Item = &Action> {

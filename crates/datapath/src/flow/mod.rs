@@ -7,13 +7,19 @@
 //! | `modify` | the messages that add, modify and delete entries |
 //! | `table_config` | how a table is configured |
 //! | `widths` | the fields that a table's entries look at |
+//! | `entries` | entries by their numbers |
+//! | `overlaps` | entries that overlap others of the same priority |
+//! | `users` | entries by the groups and meters that they use |
 //! | `store` | all entries of all tables, changed by these messages |
 
+mod entries;
 mod entry;
 mod instructions;
 mod modify;
+mod overlaps;
 mod store;
 mod table_config;
+mod users;
 mod widths;
 
 pub use entry::{FlowEntry, FlowFlags, TableId};
@@ -21,3 +27,4 @@ pub use instructions::Instructions;
 pub use modify::{Command, FlowMod};
 pub use store::{FlowChange, FlowStore, RemovalReason};
 pub use table_config::{TableConfig, TableMod};
+pub(crate) use users::Used;

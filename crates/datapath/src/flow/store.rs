@@ -9,10 +9,13 @@ use std::time::Duration;
 
 use classyard::RuleId;
 
+use super::entries::Entries;
 use super::entry::{FlowEntry, TableId};
 use super::instructions::Instructions;
 use super::modify::{Command, FlowMod};
+use super::overlaps::OverlapIndex;
 use super::table_config::{TableConfig, TableMod};
+use super::users::{Used, Users};
 use super::widths::Widths;
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::flow_match::FlowMatch;
@@ -57,9 +60,9 @@ pub enum FlowChange {
     /// It has other instructions, or all is new but match and priority.
     Changed {
         /// What it was.
-        old: FlowEntry,
+        old: Box<FlowEntry>,
         /// What it is.
-        new: FlowEntry,
+        new: Box<FlowEntry>,
         /// Its counters begin at 0.
         reset_counts: bool,
     },
@@ -88,13 +91,16 @@ fn same(entry: &FlowEntry) -> Same {
 /// All flow entries.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStore {
-    entries: HashMap<RuleId, FlowEntry>,
+    entries: Entries,
     by_match: HashMap<Same, RuleId>,
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
     configs: BTreeMap<TableId, TableConfig>,
     /// In tables with eviction: entries in the order in which they go.
     leaving: BTreeMap<TableId, BTreeSet<Turn>>,
     widths: Widths,
+    users: Users,
+    /// Of tables that got a message with `check_overlap`.
+    overlaps: BTreeMap<TableId, OverlapIndex>,
     /// Numbers below `next` that no entry has.
     free: BTreeSet<u32>,
     /// Numbers of entries that are gone and that something may still refer to.
@@ -214,7 +220,7 @@ impl FlowStore {
                     self.release(entry.id);
                 }
                 FlowChange::Changed { old, .. } => {
-                    self.put_over(old);
+                    self.put_over(*old);
                 }
                 FlowChange::Removed(entry, _) => self.put_in(entry),
             }
@@ -280,8 +286,8 @@ impl FlowStore {
         }
         let old = self.put_over(new.clone());
         changes.push(FlowChange::Changed {
-            old,
-            new,
+            old: Box::new(old),
+            new: Box::new(new),
             reset_counts: message.flags.reset_counts,
         });
         Ok(changes)
@@ -315,13 +321,19 @@ impl FlowStore {
 
     /// Refuses an entry beside one of the same priority that some packet matches as
     /// well, even if that is one with the same match.
-    fn check_overlap(&self, message: &FlowMod) -> Result<(), OpenFlowError> {
-        let mut others = self.table(message.table);
-        let other = others
-            .find(|entry| entry.priority == message.priority && entry.flow.overlaps(&message.flow));
-        match other {
+    fn check_overlap(&mut self, message: &FlowMod) -> Result<(), OpenFlowError> {
+        let table = message.table;
+        if !self.overlaps.contains_key(&table) {
+            let index = OverlapIndex::new(self.table(table));
+            self.overlaps.insert(table, index);
+        }
+        let index = self.overlaps.get_mut(&table).expect("it is there now");
+        let entries = &self.entries;
+        let flow = |id: RuleId| &*entries[&id].flow;
+        match index.overlapping(message.priority, &message.flow, flow) {
             None => Ok(()),
             Some(other) => {
+                let other = &self.entries[&other];
                 let message = format!(
                     "{}: the entry {} has the same priority, {}, and matches some of the same packets",
                     message.flow, other.flow, other.priority
@@ -329,6 +341,12 @@ impl FlowStore {
                 Err(OpenFlowError::new(ErrorCode::FlowModOverlap, message))
             }
         }
+    }
+
+    /// Returns the entries that use a group or meter, table by table and by their
+    /// numbers.
+    pub(crate) fn users(&self, used: Used) -> impl Iterator<Item = RuleId> {
+        self.users.of(used)
     }
 
     fn modify(&mut self, message: &FlowMod) -> Result<Vec<FlowChange>, OpenFlowError> {
@@ -346,9 +364,11 @@ impl FlowStore {
             let entry = self.entries.get_mut(&id).expect("a known entry");
             let old = entry.clone();
             entry.instructions = Arc::clone(&shared);
+            self.users.remove(&old);
+            self.users.add(entry);
             FlowChange::Changed {
-                old,
-                new: entry.clone(),
+                old: Box::new(old),
+                new: Box::new(entry.clone()),
                 reset_counts: message.flags.reset_counts,
             }
         });
@@ -418,6 +438,8 @@ impl FlowStore {
         let (id, new) = (entry.id, turn(&entry));
         let turns = self.leaving.get_mut(&entry.table);
         let old = self.entries.insert(id, entry).expect("a known entry");
+        self.users.remove(&old);
+        self.users.add(&self.entries[&id]);
         if let Some(turns) = turns {
             turns.remove(&turn(&old));
             turns.insert(new);
@@ -433,6 +455,10 @@ impl FlowStore {
         }
         self.by_match.insert(same(&entry), id);
         self.widths.add(entry.table, &entry.flow);
+        self.users.add(&entry);
+        if let Some(index) = self.overlaps.get_mut(&entry.table) {
+            index.add(&entry);
+        }
         if let Some(turns) = self.leaving.get_mut(&entry.table) {
             turns.insert(turn(&entry));
         }
@@ -445,6 +471,10 @@ impl FlowStore {
         let entry = self.entries.remove(&id)?;
         self.by_match.remove(&same(&entry));
         self.widths.remove(entry.table, &entry.flow);
+        self.users.remove(&entry);
+        if let Some(index) = self.overlaps.get_mut(&entry.table) {
+            index.remove(&entry);
+        }
         if let Some(turns) = self.leaving.get_mut(&entry.table) {
             turns.remove(&turn(&entry));
         }

@@ -1,6 +1,7 @@
 //! Groups of actions, and the messages that change them (OpenFlow 1.3.5 §5.6, §6.5,
 //! §7.3.4.2).
 
+mod chains;
 mod store;
 
 pub use store::{GroupChange, GroupCommand, GroupMod, GroupStore};
@@ -58,6 +59,29 @@ impl Bucket {
 }
 
 /// A group of actions.
+///
+/// ```
+/// use classyard_datapath::group::{Bucket, Group, GroupCommand, GroupMod, GroupStore, GroupType};
+/// use classyard_datapath::{Action, GroupId, PortNo};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let bucket = |port| Bucket {
+///     weight: 1,
+///     actions: vec![Action::Output { port: PortNo(port), max_len: 0 }],
+///     ..Bucket::default()
+/// };
+/// let group = Group {
+///     id: GroupId(1),
+///     kind: GroupType::Select,
+///     buckets: vec![bucket(1), bucket(2)],
+/// };
+/// let mut groups = GroupStore::new();
+/// groups.apply(&GroupMod { command: GroupCommand::Add, group })?;
+/// // A packet goes to a bucket, which has an action.
+/// assert_eq!(groups.actions(GroupId(1)), Some(2));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Group {
     /// Its number.
@@ -97,6 +121,7 @@ impl Group {
                 let why = format!("bucket {number} watches no port and no group");
                 return refuse(ErrorCode::BadWatch, why);
             }
+            action::check_length(&bucket.actions)?;
             for action in &bucket.actions {
                 action::check_alone(action)?;
             }

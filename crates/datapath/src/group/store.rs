@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Bucket, Group, GroupType};
+use super::chains::Chains;
+use super::{Group, GroupType};
 use crate::action::GroupId;
 use crate::error::{ErrorCode, OpenFlowError};
 
@@ -62,6 +63,7 @@ pub enum GroupChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GroupStore {
     groups: BTreeMap<GroupId, Group>,
+    chains: Chains,
 }
 
 impl GroupStore {
@@ -95,7 +97,7 @@ impl GroupStore {
                     return Err(OpenFlowError::new(ErrorCode::GroupExists, message));
                 }
                 self.check(group)?;
-                self.groups.insert(group.id, group.clone());
+                self.put(group.clone());
                 Ok(vec![GroupChange::Added(group.clone())])
             }
             GroupCommand::Modify => {
@@ -104,13 +106,14 @@ impl GroupStore {
                     return Err(OpenFlowError::new(ErrorCode::UnknownGroup, message));
                 }
                 self.check(group)?;
-                let old = self.groups.insert(group.id, group.clone());
+                let old = self.put(group.clone());
                 Ok(vec![GroupChange::Changed {
                     old: old.expect("it is there"),
                     new: group.clone(),
                 }])
             }
             GroupCommand::Delete if group.id == GroupId::ALL => {
+                self.chains = Chains::default();
                 let all = std::mem::take(&mut self.groups);
                 Ok(all.into_values().map(GroupChange::Removed).collect())
             }
@@ -124,57 +127,75 @@ impl GroupStore {
         for change in changes.into_iter().rev() {
             match change {
                 GroupChange::Added(group) => {
-                    self.groups.remove(&group.id);
+                    self.take_out(group.id);
                 }
                 GroupChange::Changed { old, .. } | GroupChange::Removed(old) => {
-                    self.groups.insert(old.id, old);
+                    self.put(old);
                 }
             }
         }
+    }
+
+    /// Returns the most actions that a packet may take in a group, buckets included
+    /// (see [`limits`](crate::limits)).
+    #[must_use]
+    pub fn actions(&self, id: GroupId) -> Option<u64> {
+        self.chains.cost(id).map(|cost| cost.actions)
+    }
+
+    fn put(&mut self, group: Group) -> Option<Group> {
+        let old = self.groups.get(&group.id);
+        self.chains.put(&self.groups, old, &group);
+        self.groups.insert(group.id, group)
+    }
+
+    fn take_out(&mut self, id: GroupId) -> Option<Group> {
+        let group = self.groups.remove(&id)?;
+        self.chains.remove(&group);
+        Some(group)
     }
 
     fn delete(&mut self, id: GroupId) -> Result<Vec<GroupChange>, OpenFlowError> {
-        let uses = |bucket: &Bucket| {
-            bucket.watch_group == Some(id) || bucket.next().any(|next| next == id)
-        };
-        let mut others = self.groups.values().filter(|group| group.id != id);
         if self.groups.contains_key(&id)
-            && let Some(other) = others.find(|group| group.buckets.iter().any(uses))
+            && let Some(other) = self.chains.user(id)
         {
-            let message = format!(
-                "group {id} is used by group {}; delete that first",
-                other.id
-            );
+            let message = format!("group {id} is used by group {other}; delete that first");
             return Err(OpenFlowError::new(ErrorCode::ChainedGroup, message));
         }
-        let removed = self.groups.remove(&id);
+        let removed = self.take_out(id);
         Ok(removed.into_iter().map(GroupChange::Removed).collect())
     }
 
-    /// Checks a group that is to be there beside the others.
+    /// Checks a group that is to be there with the others. Only one that is there
+    /// already can be reached from others.
     fn check(&self, group: &Group) -> Result<(), OpenFlowError> {
         group.check()?;
+        let is_there = self.groups.contains_key(&group.id);
+        let (mut known, mut known_watched) = (BTreeSet::new(), BTreeSet::new());
         for bucket in &group.buckets {
-            for next in bucket.next() {
-                if next != group.id && !self.groups.contains_key(&next) {
+            for next in bucket.next().filter(|&next| known.insert(next)) {
+                let message = if next != group.id && !self.groups.contains_key(&next) {
                     let message = format!("group {}: there is no group {next}", group.id);
                     return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
-                }
-                if next == group.id
-                    || self.leads_to(next, group.id, |bucket| bucket.next().collect())
+                } else if next == group.id
+                    || is_there && self.chains.sends(&self.groups, next, group.id)
                 {
-                    let message = format!(
+                    format!(
                         "group {}: packets would come back to it by way of group {next}",
                         group.id
-                    );
-                    return Err(OpenFlowError::new(ErrorCode::GroupLoop, message));
-                }
+                    )
+                } else {
+                    continue;
+                };
+                return Err(OpenFlowError::new(ErrorCode::GroupLoop, message));
             }
-            let Some(watched) = bucket.watch_group else {
+            let watched = bucket.watch_group;
+            let Some(watched) = watched.filter(|&watched| known_watched.insert(watched)) else {
                 continue;
             };
-            let watches = |bucket: &Bucket| bucket.watch_group.into_iter().collect();
-            let why = if watched == group.id || self.leads_to(watched, group.id, watches) {
+            let why = if watched == group.id
+                || is_there && Chains::watches(&self.groups, watched, group.id)
+            {
                 "would watch itself by way of"
             } else if !self.groups.contains_key(&watched) {
                 "would watch, but there is no,"
@@ -184,25 +205,6 @@ impl GroupStore {
             let message = format!("group {} {why} group {watched}", group.id);
             return Err(OpenFlowError::new(ErrorCode::BadWatch, message));
         }
-        Ok(())
-    }
-
-    /// Whether a way leads from a group to another one, over the groups that buckets
-    /// have.
-    fn leads_to(&self, from: GroupId, to: GroupId, step: impl Fn(&Bucket) -> Vec<GroupId>) -> bool {
-        let mut waiting = vec![from];
-        let mut seen = BTreeSet::new();
-        while let Some(id) = waiting.pop() {
-            let Some(group) = self.groups.get(&id).filter(|_| seen.insert(id)) else {
-                continue;
-            };
-            for next in group.buckets.iter().flat_map(&step) {
-                if next == to {
-                    return true;
-                }
-                waiting.push(next);
-            }
-        }
-        false
+        self.chains.check(&self.groups, group)
     }
 }

@@ -23,8 +23,7 @@
 //!
 //! [FCH14]: classyard::papers#fch14
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use foldhash::HashMap;
 use std::sync::Arc;
 
 use super::{Heuristic, TooMuchWork, and};
@@ -141,13 +140,13 @@ impl<const W: usize> Cache<W> {
 #[derive(Clone, Debug)]
 struct TupleSpace<const W: usize, V> {
     tables: Vec<Tuple<W, V>>,
-    places: HashMap<[u64; W], usize, Quick>,
+    places: HashMap<[u64; W], usize>,
 }
 
 #[derive(Clone, Debug)]
 struct Tuple<const W: usize, V> {
     mask: [u64; W],
-    values: HashMap<[u64; W], V, Quick>,
+    values: HashMap<[u64; W], V>,
 }
 
 impl<const W: usize, V> Default for TupleSpace<W, V> {
@@ -178,41 +177,5 @@ impl<const W: usize, V> Tuple<W, V> {
     #[inline]
     fn get(&self, packet: &[u64; W]) -> Option<&V> {
         self.values.get(&and(packet, &self.mask))
-    }
-}
-
-/// Hashes words with a multiplication each: keys are not chosen by an enemy here, and
-/// simulations look up hundreds of millions of them.
-type Quick = BuildHasherDefault<Multiply>;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Multiply(u64);
-
-impl Hasher for Multiply {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        // Arrays of words come as their bytes.
-        for bytes in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..bytes.len()].copy_from_slice(bytes);
-            self.write_u64(u64::from_ne_bytes(word));
-        }
-    }
-
-    #[inline]
-    fn write_u64(&mut self, word: u64) {
-        // An odd constant without a pattern: 2^64 over the golden ratio.
-        self.0 = (self.0.rotate_left(29) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-
-    #[inline]
-    fn write_usize(&mut self, _: usize) {
-        // The length of an array: always the same.
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        // The high bits are mixed best, tables use the low ones.
-        self.0 ^ self.0 >> 32
     }
 }

@@ -57,6 +57,19 @@ pub struct Band {
 }
 
 /// A meter.
+///
+/// ```
+/// use classyard_datapath::MeterId;
+/// use classyard_datapath::meter::{Band, BandKind, Meter, MeterUnit};
+///
+/// // Drops packets above 100 a second, after a burst of 10.
+/// let meter = Meter {
+///     id: MeterId(1),
+///     unit: MeterUnit::Packets,
+///     bands: vec![Band { kind: BandKind::Drop, rate: 100, burst: 10 }],
+/// };
+/// assert!(meter.to_string().contains("rate=100"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Meter {
     /// Its number.

@@ -22,6 +22,18 @@ use crate::Field;
 use crate::key::PacketKey;
 
 /// A frame, its key and where its headers are. They change together.
+///
+/// ```
+/// use classyard_datapath::{Field, Packet};
+///
+/// // An Ethernet frame of type 0x88b5 that came in by port 3.
+/// let frame = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5, 0, 0];
+/// let mut packet = Packet::new(&frame, 3);
+/// assert_eq!(packet.key().get(Field::EthType), 0x88b5);
+/// packet.push_vlan(0x8100);
+/// assert_eq!(packet.bytes().len(), frame.len() + 4);
+/// assert!(packet.key().has(Field::VlanPcp));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     frame: Frame,

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::choice::Choice;
 use super::limiter::remarked;
 use super::observer::Observer;
 use super::process::{PacketInReason, Sink};
@@ -10,8 +11,8 @@ use super::tally::Tally;
 use crate::action::{Action, ActionSet, GroupId, PortNo};
 use crate::field::Field;
 use crate::flow::{Instructions, TableId};
-use crate::group::{Bucket, GroupType};
 use crate::key::PacketKey;
+use crate::limits::{MAX_PACKET_ACTIONS, MAX_PACKET_COPIES, PacketLimit};
 use crate::meter::{BandKind, MeterId};
 use crate::packet::{InvalidTtl, Packet};
 
@@ -33,7 +34,21 @@ pub(super) const NO_TABLE: Place = Place {
 };
 
 /// A packet is not processed any further.
+#[derive(Debug)]
 pub(super) struct Dropped;
+
+/// What a packet takes along on its way, its copies included.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Carried {
+    /// The queue that was chosen.
+    pub(super) queue: Option<u32>,
+    /// Actions that were carried out, and buckets that were gone to.
+    actions: u32,
+    /// Packets that came out.
+    copies: u32,
+    /// It reached a limit.
+    is_over: bool,
+}
 
 /// What goes on with one packet in one table.
 pub(super) struct Run<'r, S, O> {
@@ -46,7 +61,7 @@ pub(super) struct Run<'r, S, O> {
     /// Packets that can be filled with copies.
     pub(super) copies: &'r mut Vec<Packet>,
     pub(super) place: Place,
-    pub(super) queue: Option<u32>,
+    pub(super) carried: Carried,
 }
 
 impl<S: Sink, O: Observer> Run<'_, S, O> {
@@ -114,18 +129,48 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
         }
     }
 
+    /// Drops a packet at a limit.
+    #[cold]
+    fn exceed(&mut self, limit: PacketLimit) -> Dropped {
+        if !self.carried.is_over {
+            self.carried.is_over = true;
+            self.tally.count_limit(limit);
+            self.observer.limited(limit);
+        }
+        Dropped
+    }
+
+    /// Counts an action, or going to a bucket.
+    #[inline]
+    fn count_action(&mut self) -> Result<(), Dropped> {
+        if self.carried.actions >= MAX_PACKET_ACTIONS {
+            return Err(self.exceed(PacketLimit::Actions));
+        }
+        self.carried.actions += 1;
+        Ok(())
+    }
+
+    /// Counts a packet that is about to come out.
+    #[inline]
+    fn count_copy(&mut self) -> Result<(), Dropped> {
+        if self.carried.copies >= MAX_PACKET_COPIES {
+            return Err(self.exceed(PacketLimit::Copies));
+        }
+        self.carried.copies += 1;
+        Ok(())
+    }
+
     /// Carries an action out.
     pub(super) fn action(&mut self, action: &Action, packet: &mut Packet) -> Result<(), Dropped> {
+        self.count_action()?;
         self.observer.acting(action, packet);
         match *action {
-            Action::Output { port, max_len } => self.output(port, max_len, packet),
-            Action::Group(group) => self.group(group, packet),
-            Action::SetQueue(queue) => self.queue = Some(queue),
+            Action::Output { port, max_len } => self.output(port, max_len, packet)?,
+            Action::Group(group) => self.group(group, packet)?,
+            Action::SetQueue(queue) => self.carried.queue = Some(queue),
             _ => {
                 if let Err(InvalidTtl) = action.change(packet) {
-                    let from = (self.place.table, self.place.cookie);
-                    let reason = PacketInReason::InvalidTtl;
-                    self.sink.to_controller(reason, u16::MAX, from, packet);
+                    self.send_to_controller(PacketInReason::InvalidTtl, u16::MAX, packet)?;
                     return Err(Dropped);
                 }
                 self.observer.changed(packet);
@@ -134,102 +179,104 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
         Ok(())
     }
 
-    fn output(&mut self, port: PortNo, max_len: u16, packet: &Packet) {
+    fn send_to_controller(
+        &mut self,
+        reason: PacketInReason,
+        max_len: u16,
+        packet: &Packet,
+    ) -> Result<(), Dropped> {
+        self.count_copy()?;
+        let from = (self.place.table, self.place.cookie);
+        self.sink.to_controller(reason, max_len, from, packet);
+        Ok(())
+    }
+
+    fn send(&mut self, port: PortNo, packet: &Packet) -> Result<(), Dropped> {
+        self.count_copy()?;
+        self.sink.send(port, self.carried.queue, packet);
+        Ok(())
+    }
+
+    fn output(&mut self, port: PortNo, max_len: u16, packet: &Packet) -> Result<(), Dropped> {
         let own = in_port(packet.key());
-        let (ports, queue) = (&self.side.ports, self.queue);
+        let side = self.side;
+        let ports = &side.ports;
         match port {
             PortNo::CONTROLLER => {
                 let reason = match self.place.is_miss {
                     true => PacketInReason::NoMatch,
                     false => PacketInReason::Action,
                 };
-                let from = (self.place.table, self.place.cookie);
-                self.sink.to_controller(reason, max_len, from, packet);
+                self.send_to_controller(reason, max_len, packet)
             }
-            PortNo::IN_PORT if ports.sends(own) => self.sink.send(own, queue, packet),
+            PortNo::IN_PORT if ports.sends(own) => self.send(own, packet),
             PortNo::ALL | PortNo::FLOOD => {
-                for port in ports.others(own, port == PortNo::FLOOD) {
-                    self.sink.send(port, queue, packet);
-                }
+                let mut others = ports.others(own, port == PortNo::FLOOD);
+                others.try_for_each(|port| self.send(port, packet))
             }
             // Back where it came from a packet goes by `in_port` alone.
-            _ if port != own && ports.sends(port) => self.sink.send(port, queue, packet),
-            _ => {}
+            _ if port != own && ports.sends(port) => self.send(port, packet),
+            _ => Ok(()),
         }
     }
 
-    /// Has a group process a packet, which stays as it is.
-    fn group(&mut self, id: GroupId, packet: &mut Packet) {
+    /// Has a group process a packet, which stays as it is. No more than
+    /// [`MAX_GROUP_DEPTH`](crate::limits::MAX_GROUP_DEPTH) groups are within each other:
+    /// the store of groups refuses longer chains.
+    fn group(&mut self, id: GroupId, packet: &mut Packet) -> Result<(), Dropped> {
         let side = self.side;
         let Some(group) = side.group(id) else {
-            return;
+            return Ok(());
         };
         self.tally
             .count(group.place, packet.bytes().len(), self.nanoseconds);
-        let chosen = match group.kind {
-            GroupType::All => {
-                for number in 0..group.buckets.len() {
-                    self.bucket(id, group, number, packet);
-                }
-                return;
+        let number = match &group.choice {
+            Choice::All => {
+                let mut buckets = 0..group.buckets.len();
+                return buckets.try_for_each(|number| self.bucket(id, group, number, packet));
             }
-            GroupType::Indirect => Some(0),
-            GroupType::FastFailover => {
-                let mut buckets = group.buckets.iter();
-                buckets.position(|bucket| side.is_live(&bucket.bucket))
-            }
-            GroupType::Select => self.selected(group, packet.key()),
+            Choice::One(number) => *number,
+            Choice::ByFlow(shares) => shares.choose(|| side.flow_hash.of(packet.key())),
         };
-        match chosen {
+        match number {
             Some(number) => self.bucket(id, group, number, packet),
-            None => self.observer.bucket(id, None),
+            None => {
+                self.observer.bucket(id, None);
+                Ok(())
+            }
         }
     }
 
-    /// Carries the actions of a bucket out, for a copy of a packet if some change it.
-    fn bucket(&mut self, id: GroupId, group: &SideGroup, number: usize, packet: &mut Packet) {
+    /// Carries the actions of a bucket out, for a copy of a packet if some change it. A
+    /// copy that is dropped ends alone, unless the packet reached a limit.
+    fn bucket(
+        &mut self,
+        id: GroupId,
+        group: &SideGroup,
+        number: usize,
+        packet: &mut Packet,
+    ) -> Result<(), Dropped> {
+        self.count_action()?;
         let bucket = &group.buckets[number];
         self.tally
             .count(bucket.place, packet.bytes().len(), self.nanoseconds);
         self.observer.bucket(id, Some(number));
-        let queue = self.queue;
-        if bucket.changes {
+        let queue = self.carried.queue;
+        let mut actions = bucket.actions.iter();
+        let done = if bucket.changes {
             let mut copy = self.copies.pop().unwrap_or_default();
             copy.copy_from(packet);
-            for action in &bucket.actions {
-                if self.action(action, &mut copy).is_err() {
-                    break;
-                }
-            }
+            let done = actions.try_for_each(|action| self.action(action, &mut copy));
             self.copies.push(copy);
+            done
         } else {
-            for action in &bucket.actions {
-                if self.action(action, packet).is_err() {
-                    break;
-                }
-            }
-        }
-        self.queue = queue;
-        self.observer.bucket_done();
-    }
-
-    /// The bucket of a select group that a packet's flow goes to: of those that are
-    /// live, each by its weight. While these stay the same, packets of a flow go to
-    /// the same one.
-    fn selected(&self, group: &SideGroup, key: &PacketKey) -> Option<usize> {
-        let weight = |bucket: &Bucket| match self.side.is_live(bucket) {
-            true => u64::from(bucket.weight),
-            false => 0,
+            actions.try_for_each(|action| self.action(action, packet))
         };
-        let buckets = group.buckets.iter().map(|bucket| &bucket.bucket);
-        let total: u64 = buckets.clone().map(weight).sum();
-        let mut at = flow_hash(key).checked_rem(total)?;
-        let mut buckets = buckets;
-        buckets.position(|bucket| {
-            let weight = weight(bucket);
-            let is_here = at < weight;
-            at = at.saturating_sub(weight);
-            is_here
+        self.carried.queue = queue;
+        self.observer.bucket_done();
+        done.or(match self.carried.is_over {
+            true => Err(Dropped),
+            false => Ok(()),
         })
     }
 }
@@ -237,31 +284,4 @@ impl<S: Sink, O: Observer> Run<'_, S, O> {
 #[inline]
 pub(super) fn in_port(key: &PacketKey) -> PortNo {
     PortNo(u32::try_from(key.get(Field::InPort)).expect("thirty-two bits"))
-}
-
-/// A hash of what all packets of a flow have in common: Ethernet addresses and type,
-/// IP addresses, protocol and ports, without the VLAN and what changes on the way.
-#[must_use]
-pub fn flow_hash(key: &PacketKey) -> u64 {
-    let fields = [
-        Field::EthDst,
-        Field::EthSrc,
-        Field::EthType,
-        Field::IpProto,
-        Field::Ipv6Src,
-        Field::Ipv6Dst,
-        Field::TcpSrc,
-        Field::TcpDst,
-    ];
-    let mut hash = 0x9e37_79b9_7f4a_7c15_u64;
-    for field in fields {
-        let value = key.get(field);
-        for half in [value, value >> 64] {
-            let [.., a, b, c, d, e, f, g, h] = half.to_be_bytes();
-            hash ^= u64::from_be_bytes([a, b, c, d, e, f, g, h]);
-            hash = hash.wrapping_mul(0xff51_afd7_ed55_8ccd);
-            hash ^= hash >> 32;
-        }
-    }
-    hash
 }

@@ -1,40 +1,14 @@
-//! What is said to flow caches, and what they say: settings, status, megaflows.
+//! What flow caches report: status, megaflows.
 
 use std::fmt;
-use std::time::Duration;
 
 use classyard::RuleId;
 
 use crate::cache::bits::Words;
-use crate::cache::finder::Finder;
-use crate::cache::microflow::{Kind, Usage};
+use crate::cache::microflow::Usage;
 use crate::field::{Field, Prerequisite};
 use crate::flow::TableId;
 use crate::key::{KEY_WORDS, PacketKey};
-
-/// The time that has passed since some moment. It never goes back.
-pub type Clock = fn() -> Duration;
-
-/// Which caches a worker has.
-#[derive(Clone, Debug)]
-pub struct CacheSettings {
-    /// The cache of single flows, and how many it has room for.
-    pub microflows: Option<(Kind, usize)>,
-    /// Whether packets that the cache of single flows does not know are looked up
-    /// among megaflows.
-    pub megaflows: bool,
-    /// The most megaflows: at least 1, at most 8,388,608.
-    pub max_megaflows: usize,
-    /// The most masks of megaflows: at least 2, at most 128.
-    pub max_masks: usize,
-    /// What finds the megaflow that covers a packet.
-    pub finder: Finder,
-    /// What tells which caches pay: those with which packets take the least time are
-    /// asked. Without it all are asked about every packet.
-    pub clock: Option<Clock>,
-    /// What hashes and chances depend on: nobody who sends packets should know it.
-    pub seed: u64,
-}
 
 /// How a worker's caches are doing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -22,8 +22,9 @@ use std::time::Duration;
 
 use classyard::RuleId;
 
-use super::actions::{NO_TABLE, Run, in_port};
-use super::cache_status::{CacheAnswer, CacheSettings, CacheStatus, Megaflow};
+use super::actions::{Carried, NO_TABLE, Run, in_port};
+use super::cache_settings::CacheSettings;
+use super::cache_status::{CacheAnswer, CacheStatus, Megaflow};
 use super::judge::{Judge, Levels, Outcome, Parts, Turn};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
@@ -35,9 +36,7 @@ use crate::cache::bits::{Words, asked};
 use crate::cache::change::EntryChange;
 use crate::cache::microflow::{Decision, Kind, MicroflowCache};
 use crate::cache::path::{Path, PathId};
-use crate::cache::store::{
-    Added, Bounds, Found, Kept, MAX_MASKS, MAX_MEGAFLOWS, Store, StoreCounts,
-};
+use crate::cache::store::{Added, Bounds, Found, Kept, Store, StoreCounts};
 use crate::field::Field;
 use crate::flow::TableId;
 use crate::key::PacketKey;
@@ -109,15 +108,7 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    /// # Panics
-    /// Where settings are not what [`CacheSettings`] says.
     pub(super) fn new(settings: CacheSettings) -> Caches {
-        assert!(
-            (2..=MAX_MASKS).contains(&settings.max_masks),
-            "{settings:?}"
-        );
-        let megaflows = 1..=MAX_MEGAFLOWS;
-        assert!(megaflows.contains(&settings.max_megaflows), "{settings:?}");
         let seed = settings.seed;
         let bounds = Bounds {
             masks: settings.max_masks,
@@ -447,11 +438,11 @@ impl Caches {
                 observer: &mut *observer,
                 copies: &mut copies,
                 place: NO_TABLE,
-                queue: None,
+                carried: Carried::default(),
             };
             let (packet, set) = (&mut packets[place], &mut buffers.sets[place]);
             let next = program.run(path, &mut run, packet, set);
-            buffers.queues[place] = run.queue;
+            buffers.carried[place] = run.carried;
             if let Some(next) = next {
                 buffers.wait(next, place);
             }

@@ -33,14 +33,17 @@ impl Expiry {
             let Change::Flow(change) = change else {
                 continue;
             };
-            match change {
-                FlowChange::Added(entry) | FlowChange::Changed { new: entry, .. } => {
+            let entry = match change {
+                FlowChange::Added(entry) => entry,
+                FlowChange::Changed { new, .. } => new,
+                FlowChange::Removed(entry, _) => {
                     self.take_out(entry.id);
-                    if let Some(time) = soonest(entry) {
-                        self.put_in(entry.id, time);
-                    }
+                    continue;
                 }
-                FlowChange::Removed(entry, _) => self.take_out(entry.id),
+            };
+            self.take_out(entry.id);
+            if let Some(time) = soonest(entry) {
+                self.put_in(entry.id, time);
             }
         }
     }
@@ -74,18 +77,19 @@ fn seconds(timeout: u16) -> Option<Duration> {
     (timeout > 0).then(|| Duration::from_secs(u64::from(timeout)))
 }
 
-/// The earliest time at which an entry may go.
+/// The earliest time at which an entry may go; `None` if that is later than any time.
 fn soonest(entry: &FlowEntry) -> Option<Duration> {
     let timeouts = [entry.idle_timeout, entry.hard_timeout].into_iter();
     let first = timeouts.filter_map(seconds).min()?;
-    Some(entry.added + first)
+    entry.added.checked_add(first)
 }
 
 /// Whether an entry's time is over, of which the last packet came at some time. A hard
 /// timeout counts before an idle one.
 pub(super) fn judge(entry: &FlowEntry, last: Duration, now: Duration) -> Option<Verdict> {
-    let hard = seconds(entry.hard_timeout).map(|time| entry.added + time);
-    let idle = seconds(entry.idle_timeout).map(|time| entry.added.max(last) + time);
+    let after = |begin: Duration, timeout| begin.checked_add(seconds(timeout)?);
+    let hard = after(entry.added, entry.hard_timeout);
+    let idle = after(entry.added.max(last), entry.idle_timeout);
     if hard.is_some_and(|time| time <= now) {
         return Some(Verdict::Gone(RemovalReason::HardTimeout));
     }

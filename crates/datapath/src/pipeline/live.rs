@@ -9,24 +9,28 @@ use std::time::Duration;
 use classyard::table::{Reader, Table, Writer};
 use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
 
-use super::actions::{NO_TABLE, Run};
-use super::cache_status::{CacheAnswer, CacheSettings, CacheStatus};
+use super::actions::{Carried, NO_TABLE, Run};
+use super::cache_settings::CacheSettings;
+use super::cache_status::{CacheAnswer, CacheStatus};
 use super::caching::Caches;
+use super::choice::FlowHash;
 use super::expiry::{Expiry, Verdict, judge};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
 use super::observer::{Observer, Unobserved};
 use super::ports::Ports;
 use super::process::{self, Buffers, Sink};
+use super::settings::PipelineSettings;
 use super::side::{AllAccepted, Plan, Side};
 use super::stores::Stores;
 use super::tally::{Count, GroupCount, MeterCount, Place, TableCount, Tally, nanoseconds};
 use super::trace::{Story, trace};
-use crate::action::{Action, GroupId, PortNo, check_alone};
-use crate::error::{ErrorCode, OpenFlowError};
+use crate::action::{Action, GroupId, PortNo, check_alone, check_length};
+use crate::error::{ApplyError, ErrorCode, OpenFlowError};
 use crate::flow::{FlowChange, FlowEntry, FlowStore, RemovalReason, TableId};
-use crate::flow_table::{FlowTable, TableError, TableSettings};
+use crate::flow_table::{FlowTable, TableError};
 use crate::group::GroupStore;
+use crate::limits::{LimitCounts, PacketLimit};
 use crate::meter::{MeterId, MeterStore};
 use crate::packet::Packet;
 
@@ -34,6 +38,29 @@ use crate::packet::Packet;
 ///
 /// A bundle of messages is made as a whole or not at all, and [`Worker`]s see it as a
 /// whole or not at all, vector by vector.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard::EngineSpec;
+/// use classyard_datapath::pipeline::{Message, Pipeline, PortState};
+/// use classyard_datapath::{ErrorCode, PortNo, TableSettings, text};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let tables = TableSettings::new(EngineSpec::parse("forest")?)?;
+/// let mut pipeline = Pipeline::new(tables);
+/// let port = |number| Message::Port(PortNo(number), Some(PortState::default()));
+/// pipeline.apply(&[port(1), port(2)], Duration::ZERO)?;
+/// let flows = "priority=10,ip,nw_dst=10.0.0.0/8 actions=output:2";
+/// text::load(flows, &mut pipeline, Duration::ZERO).expect("a flow");
+/// assert_eq!(pipeline.flows().len(), 1);
+/// // A bundle is refused as a whole.
+/// let refused = pipeline.apply(&[port(3), port(0)], Duration::ZERO).unwrap_err();
+/// assert_eq!((refused.index(), refused.error().code()), (1, ErrorCode::BadPort));
+/// assert_eq!(pipeline.ports().iter().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Pipeline {
     stores: Stores,
     writer: Writer<Side>,
@@ -72,6 +99,24 @@ pub struct RemovedFlow {
 }
 
 /// Processes vectors of packets, on one thread at a time.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use classyard::EngineSpec;
+/// use classyard_datapath::flow::TableId;
+/// use classyard_datapath::pipeline::{CacheSettings, Discard, Pipeline};
+/// use classyard_datapath::{Packet, TableSettings};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let mut pipeline = Pipeline::new(TableSettings::new(EngineSpec::parse("forest")?)?);
+/// let mut worker = pipeline.cached_worker(CacheSettings::new());
+/// let mut packets = [1, 2, 3].map(|port| Packet::new(&[0; 60], port));
+/// worker.process(&mut packets, Duration::ZERO, &mut Discard);
+/// assert_eq!(pipeline.table_count(TableId(0)).lookups, 3);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Worker {
     reader: Reader<Side>,
     tally: Arc<Tally>,
@@ -121,9 +166,14 @@ impl Planner {
 impl Pipeline {
     /// A pipeline without entries, groups, meters and ports.
     #[must_use]
-    pub fn new(settings: TableSettings) -> Pipeline {
-        let right = Side::new(settings.clone());
-        let (writer, table) = Table::new(Side::new(settings), right, AllAccepted);
+    pub fn new(settings: impl Into<PipelineSettings>) -> Pipeline {
+        let PipelineSettings {
+            tables,
+            select_hash,
+        } = settings.into();
+        let select_hash = select_hash.unwrap_or_else(FlowHash::random);
+        let right = Side::new(tables.clone(), select_hash);
+        let (writer, table) = Table::new(Side::new(tables, select_hash), right, AllAccepted);
         Pipeline {
             stores: Stores::default(),
             writer,
@@ -143,9 +193,6 @@ impl Pipeline {
     }
 
     /// A worker with flow caches, for one thread.
-    ///
-    /// # Panics
-    /// Where there are fewer masks or megaflows than settings may have, or more.
     #[must_use]
     pub fn cached_worker(&mut self, settings: CacheSettings) -> Worker {
         self.new_worker(Some(Box::new(Caches::new(settings))))
@@ -212,13 +259,13 @@ impl Pipeline {
     /// are in a version older than the last one, at most for the rest of a vector.
     ///
     /// # Errors
-    /// The position of the first message that cannot be carried out, and why.
-    /// Nothing is changed then.
+    /// [`ApplyError`] with the first message that cannot be carried out. Nothing is
+    /// changed then.
     pub fn apply(
         &mut self,
         messages: &[Message],
         now: Duration,
-    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
+    ) -> Result<Vec<Change>, ApplyError> {
         let changes = self.submit(messages, now)?;
         self.writer.publish();
         Ok(changes)
@@ -235,7 +282,7 @@ impl Pipeline {
         &mut self,
         messages: &[Message],
         now: Duration,
-    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
+    ) -> Result<Vec<Change>, ApplyError> {
         let changes = self.stores.apply(messages, now)?;
         self.commit(&changes, now);
         Ok(changes)
@@ -367,7 +414,7 @@ impl Pipeline {
         last
     }
 
-    /// What came to a table.
+    /// What came to a table; nothing if tables do not have the number.
     #[must_use]
     pub fn table_count(&self, table: TableId) -> TableCount {
         let mut sum = TableCount::default();
@@ -409,6 +456,17 @@ impl Pipeline {
                     .collect(),
             },
         }
+    }
+
+    /// Packets that were dropped at one of the [limits](crate::limits).
+    #[must_use]
+    pub fn limit_counts(&self) -> LimitCounts {
+        let mut counts = LimitCounts::default();
+        self.each_tally(|tally| {
+            counts.actions += tally.limits(PacketLimit::Actions);
+            counts.copies += tally.limits(PacketLimit::Copies);
+        });
+        counts
     }
 
     fn place_count(&self, place: Place) -> Count {
@@ -545,6 +603,7 @@ impl Worker {
             matches!(action, Action::Output { port: other, .. } if *other == port)
         };
         let others = actions.iter().filter(|action| !to_table(action));
+        check_length(actions)?;
         others.into_iter().try_for_each(check_alone)?;
         let side = self.reader.pin();
         for action in actions {
@@ -556,7 +615,7 @@ impl Worker {
             }
         }
         let (mut packet, mut copies) = (packet.clone(), Vec::new());
-        let mut queue = None;
+        let mut carried = Carried::default();
         for action in actions {
             if to_table(action) {
                 let count = (&*self.tally, now);
@@ -574,12 +633,12 @@ impl Worker {
                 observer: &mut Unobserved,
                 copies: &mut copies,
                 place: NO_TABLE,
-                queue,
+                carried,
             };
             if run.action(action, &mut packet).is_err() {
                 break;
             }
-            queue = run.queue;
+            carried = run.carried;
         }
         Ok(())
     }

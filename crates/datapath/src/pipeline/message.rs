@@ -64,7 +64,7 @@ pub enum Change {
 
 /// Where a group is counted, before a change and after it.
 #[derive(Clone, Debug)]
-pub struct GroupSlots(pub(super) Places<GroupPlaces>);
+pub struct GroupSlots(pub(super) Box<Places<GroupPlaces>>);
 
 /// What measures and counts for a meter, before a change and after it.
 #[derive(Clone, Debug)]
@@ -121,7 +121,9 @@ impl Change {
     pub(super) fn flow(&self) -> Option<(Option<&FlowEntry>, Option<&FlowEntry>)> {
         match self {
             Change::Flow(FlowChange::Added(new)) => Some((None, Some(new))),
-            Change::Flow(FlowChange::Changed { old, new, .. }) => Some((Some(old), Some(new))),
+            Change::Flow(FlowChange::Changed { old, new, .. }) => {
+                Some((Some(&**old), Some(&**new)))
+            }
             Change::Flow(FlowChange::Removed(old, _)) => Some((Some(old), None)),
             _ => None,
         }

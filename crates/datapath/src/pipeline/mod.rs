@@ -32,10 +32,11 @@
 //! | `side` | what packets are processed by |
 //! | `live` | the pipeline that changes, and its workers |
 //! | `process`, `actions` | vectors of packets, and what is done with each of them |
-//! | `caching`, `cache_status`, `judge` | flow caches before the tables, and when they are asked |
+//! | `caching`, `cache_settings`, `cache_status`, `judge` | flow caches before the tables, and when they are asked |
 //! | `learn` | from packets in the tables to paths |
 //! | `program` | what is done with packets on a path |
-//! | `governor` | whether a cache pays for itself |
+//! | `choice`, `liveness` | the buckets of groups that packets go to |
+//! | `settings` | how a pipeline is kept |
 //! | `limiter` | meters at work |
 //! | `tally`, `path_counts` | counters |
 //! | `expiry` | entries whose time is over |
@@ -45,33 +46,41 @@
 //! | `observer` | who watches packets on their way |
 
 mod actions;
+mod cache_settings;
 mod cache_status;
 mod caching;
+mod choice;
 mod expiry;
 mod features;
 mod judge;
 mod learn;
 mod limiter;
 mod live;
+mod liveness;
 mod message;
 mod observer;
 mod path_counts;
 mod ports;
 mod process;
 mod program;
+mod settings;
 mod side;
 mod stores;
 mod tally;
 mod trace;
 
-pub use actions::flow_hash;
-pub use cache_status::{CacheAnswer, CacheSettings, CacheStatus, Clock, Megaflow};
+pub use crate::cache::finder::Finder;
+pub use crate::cache::microflow::{KINDS, Kind};
+pub use cache_settings::{CacheSettings, CacheSettingsError, Clock};
+pub use cache_status::{CacheAnswer, CacheStatus, Megaflow};
+pub use choice::FlowHash;
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
 pub use observer::{Node, Observer, Unobserved};
 pub use ports::{PortState, Ports};
 pub use process::{Discard, PacketInReason, Sink};
+pub use settings::PipelineSettings;
 pub use side::Plan;
 pub use tally::{Count, GroupCount, MeterCount, TableCount};
 pub use trace::{Difference, FieldChange, Lookup, NearMiss, Step, Story};

@@ -5,6 +5,7 @@ use classyard::RuleId;
 
 use crate::action::{Action, GroupId};
 use crate::flow::TableId;
+use crate::limits::PacketLimit;
 use crate::meter::{BandKind, MeterId};
 use crate::packet::Packet;
 
@@ -87,6 +88,11 @@ pub trait Observer {
 
     /// It has been there.
     fn bucket_done(&mut self) {}
+
+    /// A packet was dropped at a limit: no action follows.
+    fn limited(&mut self, limit: PacketLimit) {
+        let _ = limit;
+    }
 
     /// Whether meters are only asked what they would say.
     fn is_rehearsal(&self) -> bool {

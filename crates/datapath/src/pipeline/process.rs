@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use classyard::{RuleId, Winner};
 
-use super::actions::{Place, Run, in_port};
+use super::actions::{Carried, Place, Run, in_port};
 use super::learn::Learner;
 use super::observer::{Node, Observer};
 use super::side::Side;
@@ -79,7 +79,8 @@ const WORDS: usize = (TableId::LAST.0 as usize + 1).div_ceil(64);
 #[derive(Default)]
 pub(super) struct Buffers {
     pub(super) sets: Vec<ActionSet>,
-    pub(super) queues: Vec<Option<u32>>,
+    /// What each packet takes along from table to table.
+    pub(super) carried: Vec<Carried>,
     /// For each table, packets that wait for it, by their places in the vector.
     waiting: Vec<Vec<usize>>,
     /// Tables that packets wait for, a bit each.
@@ -99,8 +100,8 @@ impl Buffers {
         for set in &mut self.sets[..packets] {
             set.clear();
         }
-        self.queues.clear();
-        self.queues.resize(packets, None);
+        self.carried.clear();
+        self.carried.resize(packets, Carried::default());
         self.waiting
             .resize_with(usize::from(TableId::LAST.0) + 1, Vec::new);
     }
@@ -210,11 +211,11 @@ pub(super) fn run_tables(
                         cookie: flow.cookie,
                         is_miss: flow.is_miss,
                     },
-                    queue: buffers.queues[number],
+                    carried: buffers.carried[number],
                 };
                 let (packet, set) = (&mut packets[number], &mut buffers.sets[number]);
                 let next = run.instructions(&flow.instructions, packet, set);
-                buffers.queues[number] = run.queue;
+                buffers.carried[number] = run.carried;
                 if let Ok(Some(next)) = next {
                     buffers.wait(next, number);
                 }

@@ -19,6 +19,7 @@ use super::tally::Tally;
 use crate::action::{Action, ActionSet, PortNo};
 use crate::cache::path::{Path, PathId};
 use crate::flow::{Instructions, TableId};
+use crate::limits::MAX_PACKET_ACTIONS;
 use crate::packet::Packet;
 
 /// A part of a program.
@@ -87,6 +88,12 @@ impl Program {
             winners.map(|entry| side.flow(entry))
         };
         let matched = flows().count();
+        // A packet may reach a limit at any action then.
+        let lists = || flows().map(|flow| &flow.instructions);
+        let length = lists().map(|list| list.apply.len() + list.write.len());
+        let is_long = length.sum::<usize>() > MAX_PACKET_ACTIONS as usize
+            || lists().any(|list| list.apply.iter().chain(&list.write).any(multiplies));
+        let needs_place = |action: &Action| is_long || needs_place(action);
         let before_last = flows().take(path.steps.len() - 1);
         let is_even = !before_last
             .flat_map(|flow| &flow.instructions.apply)
@@ -97,7 +104,7 @@ impl Program {
         for (step, flow) in (0..).zip(flows()) {
             let instructions = &flow.instructions;
             let actions = &instructions.apply;
-            if !is_even || actions.iter().any(needs_place) {
+            if !is_even || actions.iter().any(&needs_place) {
                 list.push(Operation::Begin(step));
             }
             list.extend(actions.iter().copied().map(Operation::Act));
@@ -111,7 +118,7 @@ impl Program {
         }
         // A packet that no entry matches is dropped.
         if path.rest.is_none() && !set.is_empty() && matched == path.steps.len() {
-            if is_even && set.ordered().any(needs_place) {
+            if is_even && set.ordered().any(&needs_place) {
                 let last = u8::try_from(matched - 1).expect("fewer steps than tables");
                 list.push(Operation::Begin(last));
             }
@@ -230,6 +237,15 @@ fn needs_place(action: &Action) -> bool {
     match action {
         Action::Output { port, .. } => *port == PortNo::CONTROLLER,
         Action::Group(_) | Action::DecrementTtl | Action::DecrementMplsTtl => true,
+        _ => false,
+    }
+}
+
+/// True if an action takes others, or makes several packets come out.
+fn multiplies(action: &Action) -> bool {
+    match action {
+        Action::Group(_) => true,
+        Action::Output { port, .. } => matches!(*port, PortNo::ALL | PortNo::FLOOD),
         _ => false,
     }
 }

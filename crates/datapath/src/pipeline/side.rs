@@ -11,12 +11,14 @@ use std::sync::Arc;
 use classyard::table::{Accepted, Replica};
 use classyard::{LookupPlan, Priority, RuleId, Winner};
 
+use super::choice::{Choice, FlowHash};
 use super::limiter::Limiter;
+use super::liveness::Liveness;
 use super::message::{Change, GroupSlots, MeterSlots, new_group, new_meter};
 use super::ports::Ports;
 use super::program::goes_on;
 use super::tally::Place;
-use crate::action::{Action, ActionSet, GroupId, PortNo};
+use crate::action::{Action, ActionSet, GroupId};
 use crate::cache::change::{EntryChange, Recent};
 use crate::flow::{FlowEntry, Instructions, TableId};
 use crate::flow_match::Family;
@@ -35,14 +37,15 @@ pub(super) struct SideFlow {
 
 /// A group, ready to process packets.
 pub(super) struct SideGroup {
-    pub(super) kind: GroupType,
+    kind: GroupType,
     pub(super) place: Place,
     pub(super) buckets: Vec<SideBucket>,
+    pub(super) choice: Choice,
 }
 
 /// A bucket, ready to process packets.
 pub(super) struct SideBucket {
-    pub(super) bucket: Bucket,
+    bucket: Bucket,
     /// Its actions as they are carried out.
     pub(super) actions: Vec<Action>,
     /// Whether some action changes packets, so that a copy is needed.
@@ -58,6 +61,8 @@ pub(super) struct Side {
     /// By the entries' numbers.
     flows: Vec<Option<SideFlow>>,
     groups: BTreeMap<GroupId, SideGroup>,
+    liveness: Liveness,
+    pub(super) flow_hash: FlowHash,
     meters: BTreeMap<MeterId, Arc<Limiter>>,
     pub(super) ports: Ports,
     /// The latest changes of entries, for flow caches.
@@ -65,9 +70,11 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn new(settings: TableSettings) -> Side {
+    pub(super) fn new(settings: TableSettings, flow_hash: FlowHash) -> Side {
         Side {
             settings,
+            liveness: Liveness::default(),
+            flow_hash,
             tables: Vec::new(),
             flows: Vec::new(),
             groups: BTreeMap::new(),
@@ -112,26 +119,15 @@ impl Side {
         self.meters.get(&id).map(|meter| &**meter)
     }
 
-    /// Whether packets may go to a bucket: what it watches is live, or it watches
-    /// nothing.
-    pub(super) fn is_live(&self, bucket: &Bucket) -> bool {
-        let port = bucket.watch_port.map(|port| self.is_live_port(port));
-        let group = bucket.watch_group.map(|group| self.is_live_group(group));
-        match (port, group) {
-            (None, None) => true,
-            (port, group) => port.unwrap_or(false) || group.unwrap_or(false),
+    /// Makes the choices of groups again whose buckets became live, or no longer are.
+    fn choose(&mut self) {
+        for id in self.liveness.take_changed() {
+            if let Some(group) = self.groups.get_mut(&id) {
+                let buckets = group.buckets.iter().map(|bucket| &bucket.bucket);
+                let is_live = |number| self.liveness.is_live(id, number);
+                group.choice = Choice::new(group.kind, buckets, is_live);
+            }
         }
-    }
-
-    fn is_live_port(&self, port: PortNo) -> bool {
-        self.ports.is_live(port)
-    }
-
-    /// Groups do not watch each other in circles.
-    fn is_live_group(&self, id: GroupId) -> bool {
-        let group = self.groups.get(&id);
-        let mut buckets = group.iter().flat_map(|group| &group.buckets);
-        buckets.any(|bucket| self.is_live(&bucket.bucket))
     }
 
     /// Makes a change that the stores accepted.
@@ -149,12 +145,15 @@ impl Side {
                         kind: group.kind,
                         place: places.all,
                         buckets: buckets.map(|(bucket, &at)| ready(bucket, at)).collect(),
+                        choice: Choice::One(None),
                     };
+                    self.liveness.put(group, &self.ports);
                     self.groups.insert(group.id, group_here);
                 }
                 _ => {
                     if let GroupChange::Removed(Group { id, .. }) = change {
                         self.groups.remove(id);
+                        self.liveness.remove(*id);
                     }
                 }
             },
@@ -171,7 +170,10 @@ impl Side {
             // Room is the stores' to keep.
             Change::Table(..) => {}
             Change::Port { port, new, .. } => {
+                let was_live = self.ports.is_live(*port);
                 self.ports.set(*port, *new);
+                let is_live = self.ports.is_live(*port);
+                self.liveness.port_is(*port, was_live, is_live);
             }
         }
     }
@@ -268,6 +270,7 @@ impl Replica for Side {
 
     fn replay(&mut self, log: &Vec<Change>, changes: Range<usize>) {
         log[changes].iter().for_each(|change| self.make(change));
+        self.choose();
     }
 
     fn operate(&mut self, plan: &Plan) {

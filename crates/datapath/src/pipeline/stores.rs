@@ -14,9 +14,10 @@ use super::message::{
 use super::ports::Ports;
 use super::tally::{GroupPlaces, PlaceBook};
 use crate::action::{Action, GroupId, PortNo};
-use crate::error::{ErrorCode, OpenFlowError};
-use crate::flow::{Command, FlowEntry, FlowStore, Instructions, RemovalReason};
+use crate::error::{ApplyError, ErrorCode, OpenFlowError};
+use crate::flow::{Command, FlowStore, Instructions, RemovalReason, Used};
 use crate::group::{GroupChange, GroupStore};
+use crate::limits::MAX_PACKET_ACTIONS;
 use crate::meter::{MeterChange, MeterId, MeterStore};
 
 /// What a pipeline was told.
@@ -35,17 +36,17 @@ impl Stores {
     /// Carries messages out, all or none; what was changed, in order.
     ///
     /// # Errors
-    /// The position of the first message that cannot be carried out, and why.
+    /// The first message that cannot be carried out, and why.
     pub(super) fn apply(
         &mut self,
         messages: &[Message],
         now: Duration,
-    ) -> Result<Vec<Change>, (usize, OpenFlowError)> {
-        let mut changes = Vec::new();
+    ) -> Result<Vec<Change>, ApplyError> {
+        let mut changes = Vec::with_capacity(messages.len());
         for (number, message) in messages.iter().enumerate() {
             if let Err(error) = self.change(message, now, &mut changes) {
                 self.undo(changes);
-                return Err((number, error));
+                return Err(ApplyError::new(number, error));
             }
         }
         Ok(changes)
@@ -73,10 +74,9 @@ impl Stores {
                         _ => None,
                     };
                     let places = self.place_group(&change);
-                    changes.push(Change::Group(change, GroupSlots(places)));
+                    changes.push(Change::Group(change, GroupSlots(Box::new(places))));
                     if let Some(group) = gone {
-                        let uses = |entry: &FlowEntry| entry.instructions.uses_group(group);
-                        self.remove_where(uses, RemovalReason::GroupDelete, changes);
+                        self.remove_users(Used::Group(group), RemovalReason::GroupDelete, changes);
                     }
                 }
             }
@@ -88,9 +88,8 @@ impl Stores {
                     };
                     let places = self.place_meter(&change);
                     changes.push(Change::Meter(change, MeterSlots(places)));
-                    if gone.is_some() {
-                        let uses = |entry: &FlowEntry| entry.instructions.meter == gone;
-                        self.remove_where(uses, RemovalReason::MeterDelete, changes);
+                    if let Some(meter) = gone {
+                        self.remove_users(Used::Meter(meter), RemovalReason::MeterDelete, changes);
                     }
                 }
             }
@@ -172,14 +171,8 @@ impl Stores {
     }
 
     /// Removes the flow entries that use what is gone.
-    fn remove_where(
-        &mut self,
-        uses: impl Fn(&FlowEntry) -> bool,
-        reason: RemovalReason,
-        changes: &mut Vec<Change>,
-    ) {
-        let users = self.flows.iter().filter(|entry| uses(entry));
-        let ids: Vec<RuleId> = users.map(|entry| entry.id).collect();
+    fn remove_users(&mut self, used: Used, reason: RemovalReason, changes: &mut Vec<Change>) {
+        let ids: Vec<RuleId> = self.flows.users(used).collect();
         for id in ids {
             let removed = self.flows.remove(id, reason);
             changes.extend(removed.map(Change::Flow));
@@ -202,7 +195,26 @@ impl Stores {
                 return Err(OpenFlowError::new(ErrorCode::BadOutGroup, message));
             }
         }
-        Ok(())
+        self.check_work(&instructions.apply)
+    }
+
+    /// Checks that a list of actions can be carried out whole, with the groups in it as
+    /// they are now.
+    fn check_work(&self, actions: &[Action]) -> Result<(), OpenFlowError> {
+        let mut work = actions.len() as u64;
+        for action in actions {
+            if let Action::Group(group) = action {
+                work = work.saturating_add(self.groups.actions(*group).unwrap_or(0));
+            }
+        }
+        if work <= u64::from(MAX_PACKET_ACTIONS) {
+            return Ok(());
+        }
+        let message = format!(
+            "a list of {} actions takes up to {work}, with the groups in it; at most              {MAX_PACKET_ACTIONS} are possible",
+            actions.len()
+        );
+        Err(OpenFlowError::new(ErrorCode::TooManyActions, message))
     }
 
     /// Finds places for a group as it is now: the one that it had, and others for its

@@ -24,6 +24,7 @@ use classyard::{RuleId, Winner};
 use super::path_counts::{Closed, PathCounts};
 use crate::cache::path::PathId;
 use crate::flow::TableId;
+use crate::limits::PacketLimit;
 
 /// Packets and bytes. A packet has the bytes of its frame at the moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -221,6 +222,8 @@ pub(super) struct Tally {
     others: Cells,
     tables: Vec<(AtomicU64, AtomicU64)>,
     paths: PathCounts,
+    /// Packets that were dropped at a limit, by the limit.
+    limits: [AtomicU64; PacketLimit::ALL.len()],
 }
 
 impl Tally {
@@ -230,6 +233,7 @@ impl Tally {
             others: Cells::default(),
             tables: (0..=TableId::LAST.0).map(|_| Default::default()).collect(),
             paths: PathCounts::default(),
+            limits: Default::default(),
         }
     }
 
@@ -278,6 +282,16 @@ impl Tally {
         self.others.get(place.0).count(bytes, now);
     }
 
+    /// A packet is dropped at a limit.
+    pub(super) fn count_limit(&self, limit: PacketLimit) {
+        let cell = &self.limits[limit as usize];
+        cell.store(cell.load(Relaxed) + 1, Relaxed);
+    }
+
+    pub(super) fn limits(&self, limit: PacketLimit) -> u64 {
+        self.limits[limit as usize].load(Relaxed)
+    }
+
     pub(super) fn count_table(&self, table: TableId, lookups: usize, matched: usize) {
         self.add_table(table, lookups as u64, matched as u64);
     }
@@ -300,8 +314,11 @@ impl Tally {
         self.others.read(place.0).0
     }
 
+    /// What came to a table: nothing if there is no table of that number.
     pub(super) fn table(&self, table: TableId) -> TableCount {
-        let (all, hits) = &self.tables[usize::from(table.0)];
+        let Some((all, hits)) = self.tables.get(usize::from(table.0)) else {
+            return TableCount::default();
+        };
         self.paths.table(table, || TableCount {
             lookups: all.load(Relaxed),
             matched: hits.load(Relaxed),
@@ -338,6 +355,9 @@ impl Tally {
                 }
             }
         }
+        for (to, from) in self.limits.iter().zip(&other.limits) {
+            to.store(to.load(Relaxed) + from.load(Relaxed), Relaxed);
+        }
         for (to, from) in self.tables.iter().zip(&other.tables) {
             to.0.store(to.0.load(Relaxed) + from.0.load(Relaxed), Relaxed);
             to.1.store(to.1.load(Relaxed) + from.1.load(Relaxed), Relaxed);
@@ -373,6 +393,7 @@ mod tests {
             tally.count_flows(RuleId::new(number).unwrap(), (1, bytes), u64::from(number));
             tally.count(Place(number), bytes, 1);
             tally.count_table(TableId(2), 2, 1);
+            tally.count_limit(PacketLimit::Copies);
         }
         kept.absorb(&left);
         let flow = |number| kept.flow(RuleId::new(number).unwrap());
@@ -400,6 +421,8 @@ mod tests {
                 bytes: 15
             }
         );
+        let limits = PacketLimit::ALL.map(|limit| kept.limits(limit));
+        assert_eq!(limits, [0, 3]);
         let table = kept.table(TableId(2));
         assert_eq!((table.lookups, table.matched), (6, 3));
     }

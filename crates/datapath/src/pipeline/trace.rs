@@ -18,6 +18,7 @@ use crate::field::Field;
 use crate::flow::{FlowEntry, TableId};
 use crate::flow_match::FieldValue;
 use crate::key::PacketKey;
+use crate::limits::PacketLimit;
 use crate::meter::{BandKind, MeterId};
 use crate::packet::Packet;
 
@@ -61,6 +62,8 @@ pub enum Step {
     },
     /// The bucket's actions are done.
     BucketDone,
+    /// It was dropped at a limit: no action follows.
+    Limited(PacketLimit),
     /// It went out.
     Sent {
         /// By this port.
@@ -230,6 +233,10 @@ impl Observer for Watcher<'_> {
 
     fn bucket_done(&mut self) {
         self.push(Step::BucketDone);
+    }
+
+    fn limited(&mut self, limit: PacketLimit) {
+        self.push(Step::Limited(limit));
     }
 
     fn is_rehearsal(&self) -> bool {

@@ -118,14 +118,14 @@ pub fn load(
     let messages: Vec<Message> = located.iter().map(|one| one.message.clone()).collect();
     match pipeline.apply(&messages, now) {
         Ok(_) => Ok(located),
-        Err((number, error)) => {
-            let line = located[number].line;
+        Err(refused) => {
+            let line = located[refused.index()].line;
             let text = text.lines().nth(line - 1).unwrap_or_default();
             Err(vec![Problem {
                 line,
                 column: 1,
                 length: text.trim_end().chars().count(),
-                found: error.to_string(),
+                found: refused.error().to_string(),
                 expected: String::new(),
             }])
         }

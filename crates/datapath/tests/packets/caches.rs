@@ -7,9 +7,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use classyard::{EngineSpec, RuleId};
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{Command, TableId};
+use classyard_datapath::pipeline::Finder;
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
     CacheSettings, Discard, Message, PacketInReason, Pipeline, PortState, Sink, Step, Worker,
 };
@@ -102,10 +102,8 @@ fn message(text: &str) -> Message {
 
 /// A pipeline with the ports and the group that entries name, and no entry.
 fn pipeline(engine: &str) -> Pipeline {
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse(engine).unwrap(),
-        rebuild_below: 30,
-    });
+    let engine = EngineSpec::parse(engine).unwrap();
+    let mut pipeline = Pipeline::new(TableSettings::new(engine).unwrap().rebuild_below(30));
     for port in 1..=3 {
         let port = Message::Port(PortNo(port), Some(PortState::default()));
         pipeline.apply(&[port], Duration::ZERO).unwrap();
@@ -169,15 +167,11 @@ fn every_packet_that_a_megaflow_covers_takes_its_path() {
             "sorted" => Finder::default(),
             engine => Finder::engine(EngineSpec::parse(engine).unwrap()).unwrap(),
         };
-        let mut worker = pipeline.cached_worker(CacheSettings {
-            microflows: Some((*dice.pick(KINDS), 64)),
-            megaflows: true,
-            max_megaflows: *dice.pick(&[20, 1000]),
-            max_masks: *dice.pick(&[2, 4, 32]),
-            finder: finder.clone(),
-            clock: None,
-            seed,
-        });
+        let settings = CacheSettings::new().seed(seed).finder(finder.clone());
+        let settings = settings.microflows(*dice.pick(KINDS), 64).unwrap();
+        let settings = settings.max_megaflows(*dice.pick(&[20, 1000])).unwrap();
+        let settings = settings.max_masks(*dice.pick(&[2, 4, 32])).unwrap();
+        let mut worker = pipeline.cached_worker(settings);
         for change in 0..12 {
             for _ in 0..60 {
                 let packet = dice.pick(&packets).clone();
@@ -266,15 +260,9 @@ fn caches_that_are_judged_change_nothing() {
     let packets = packets();
     let dice = &mut Dice(7);
     let mut pipeline = pipeline("forest");
-    let mut caches = pipeline.cached_worker(CacheSettings {
-        microflows: Some((KINDS[KINDS.len() - 1], 1024)),
-        megaflows: true,
-        max_megaflows: 1000,
-        max_masks: 32,
-        finder: Finder::default(),
-        clock: Some(clock),
-        seed: 7,
-    });
+    let settings = CacheSettings::new().seed(7).clock(Some(clock));
+    let settings = settings.microflows(KINDS[KINDS.len() - 1], 1024).unwrap();
+    let mut caches = pipeline.cached_worker(settings.max_megaflows(1000).unwrap());
     let mut none = pipeline.worker();
     for round in 0..400 {
         let text = entry(dice);

@@ -218,9 +218,9 @@ fn leads_to(before: &[FlowEntry], changes: &[FlowChange], after: &[FlowEntry]) {
         match change {
             FlowChange::Added(entry) => entries.push(entry.clone()),
             FlowChange::Changed { old, new, .. } => {
-                let at = entries.iter().position(|entry| entry == old).unwrap();
+                let at = entries.iter().position(|entry| *entry == **old).unwrap();
                 assert_eq!((old.id, &old.flow), (new.id, &new.flow));
-                entries[at] = new.clone();
+                entries[at] = (**new).clone();
             }
             FlowChange::Removed(entry, reason) => {
                 assert_eq!(*reason, RemovalReason::Delete);

@@ -18,10 +18,8 @@ use classyard_datapath::{
 use crate::frames::Dice;
 
 fn pipeline(engine: &str) -> Pipeline {
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse(engine).unwrap(),
-        rebuild_below: 100,
-    });
+    let engine = EngineSpec::parse(engine).unwrap();
+    let mut pipeline = Pipeline::new(TableSettings::new(engine).unwrap().rebuild_below(100));
     let ports = [1, 2, 3].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
     pipeline.apply(&ports, Duration::ZERO).unwrap();
     pipeline
@@ -34,7 +32,9 @@ fn messages(text: &str) -> Vec<Message> {
 
 fn apply(pipeline: &mut Pipeline, now: u64, text: &str) -> Result<(), (usize, ErrorCode)> {
     let result = pipeline.apply(&messages(text), Duration::from_secs(now));
-    result.map(drop).map_err(|(at, error)| (at, error.code()))
+    result
+        .map(drop)
+        .map_err(|refused| (refused.index(), refused.error().code()))
 }
 
 /// Registers of packets that went out, and how many did.
@@ -400,7 +400,7 @@ fn failover_follows_ports_with_the_next_vector() {
         pipeline
             .apply(&[Message::Port(PortNo::FLOOD, None)], Duration::ZERO)
             .unwrap_err()
-            .1
+            .error()
             .code(),
         ErrorCode::BadPort
     );

@@ -31,10 +31,8 @@ impl Sink for Recorder {
 }
 
 fn settings(engine: &str) -> TableSettings {
-    TableSettings {
-        engine: EngineSpec::parse(engine).unwrap(),
-        rebuild_below: 30,
-    }
+    let engine = EngineSpec::parse(engine).unwrap();
+    TableSettings::new(engine).unwrap().rebuild_below(30)
 }
 
 /// The message of a line of text.
@@ -162,7 +160,8 @@ fn a_group_that_is_deleted_takes_its_flow_entries_along() {
         )
     };
     let refused = pipeline.apply(&[elsewhere(), to_group()], Duration::ZERO);
-    let (number, error) = refused.unwrap_err();
+    let refused = refused.unwrap_err();
+    let (number, error) = (refused.index(), refused.error());
     assert_eq!((number, error.code()), (1, ErrorCode::BadOutGroup));
     assert_eq!(pipeline.flows().len(), 0, "the first message is taken back");
     let bundle = [elsewhere(), group(GroupCommand::Add), to_group()];
@@ -268,7 +267,7 @@ fn every_action_that_is_written_is_checked() {
         ..Instructions::default()
     });
     let made = pipeline.apply(&[Message::Flow(message)], Duration::ZERO);
-    assert_eq!(made.unwrap_err().1.code(), ErrorCode::BadOutPort);
+    assert_eq!(made.unwrap_err().error().code(), ErrorCode::BadOutPort);
 }
 
 #[test]

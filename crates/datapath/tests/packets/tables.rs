@@ -13,10 +13,10 @@ use crate::frames::{Dice, damaged, whole};
 use crate::matching::random_match;
 
 fn settings(engine: &str, rebuild_below: usize) -> TableSettings {
-    TableSettings {
-        engine: EngineSpec::parse(engine).unwrap(),
-        rebuild_below,
-    }
+    let engine = EngineSpec::parse(engine).unwrap();
+    TableSettings::new(engine)
+        .unwrap()
+        .rebuild_below(rebuild_below)
 }
 
 /// A table beside a list of its entries.

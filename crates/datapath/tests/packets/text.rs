@@ -256,10 +256,8 @@ fn what_is_wrong_is_said_with_line_and_column() {
 
 #[test]
 fn a_text_is_loaded_as_a_whole_or_not_at_all() {
-    let mut pipeline = Pipeline::new(TableSettings {
-        engine: EngineSpec::parse("forest").unwrap(),
-        rebuild_below: 100,
-    });
+    let engine = EngineSpec::parse("forest").unwrap();
+    let mut pipeline = Pipeline::new(TableSettings::new(engine).unwrap().rebuild_below(100));
     let good = "group_id=1,type=all\n\nactions=group:1\ntable=4,ip actions=drop\n";
     let loaded = load(good, &mut pipeline, Duration::ZERO).unwrap();
     let lines: Vec<usize> = loaded.iter().map(|one| one.line).collect();

@@ -8,6 +8,7 @@
 //! vectors have several packets only the first table uses meters.
 
 mod frames;
+mod ladders;
 mod messages;
 mod world;
 
@@ -72,6 +73,10 @@ pub struct Summary {
     pub banded: u64,
     /// The most entries at once.
     pub entries: usize,
+    /// Packets that were dropped at the limit of actions.
+    pub limited_actions: u64,
+    /// Packets that were dropped at the limit of copies.
+    pub limited_copies: u64,
 }
 
 impl Summary {
@@ -88,6 +93,8 @@ impl Summary {
         }
         self.banded += other.banded;
         self.entries = self.entries.max(other.entries);
+        self.limited_actions += other.limited_actions;
+        self.limited_copies += other.limited_copies;
     }
 }
 

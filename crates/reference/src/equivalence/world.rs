@@ -5,23 +5,26 @@ use std::fmt;
 use std::time::Duration;
 
 use classyard::{EngineSpec, NoProgress};
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::KINDS;
 use classyard_datapath::flow::{FlowChange, FlowEntry, RemovalReason, TableConfig, TableId};
+use classyard_datapath::pipeline::Finder;
+use classyard_datapath::pipeline::KINDS;
 use classyard_datapath::pipeline::{
-    CacheSettings, Change, Clock, Message, PacketInReason, Pipeline, PortState, RemovedFlow, Sink,
-    Worker,
+    CacheSettings, Change, Clock, Message, PacketInReason, Pipeline, PipelineSettings, PortState,
+    RemovedFlow, Sink, Worker,
 };
 use classyard_datapath::{Field, Packet, PortNo, TableSettings};
 use classyard_workload::kit::random::Dice;
 
 use super::messages::{self, Held, Shape};
-use super::{Options, Summary, frames};
+use super::{Options, Summary, frames, ladders};
 use crate::switch::{Event, Reference};
 use crate::{Packet as ReferencePacket, state};
 
 /// The register that has a packet's place in its vector.
 const TAG: Field = Field::Reg15;
+
+/// One in this many worlds has groups and lists near the limits of one packet's work.
+const STEEP: usize = 40;
 
 /// Both switches.
 pub(crate) struct World {
@@ -30,6 +33,9 @@ pub(crate) struct World {
     engine: String,
     /// The most packets in a vector.
     vector: usize,
+    /// Groups and lists come near the limits of one packet's work. Thousands of packets
+    /// come out of one, so there are few packets.
+    is_steep: bool,
     frames: Vec<Vec<u8>>,
     pipeline: Pipeline,
     workers: Vec<Worker>,
@@ -55,16 +61,22 @@ fn worker(pipeline: &mut Pipeline, dice: &mut dyn Dice) -> Worker {
         return pipeline.worker();
     }
     let kind = dice.below(KINDS.len() + 1).checked_sub(1);
-    pipeline.cached_worker(CacheSettings {
-        microflows: kind.map(|kind| (KINDS[kind], *dice.pick(&[1, 8, 64]))),
-        megaflows: kind.is_none() || dice.one_in(2),
-        max_megaflows: *dice.pick(&[1, 3, 20, 1000]),
-        max_masks: *dice.pick(&[2, 3, 5, 32]),
-        finder: finder(dice),
+    let microflows = kind.map(|kind| (KINDS[kind], *dice.pick(&[1, 8, 64])));
+    let settings = CacheSettings::new()
+        .megaflows(kind.is_none() || dice.one_in(2))
+        .max_megaflows(*dice.pick(&[1, 3, 20, 1000]))
+        .and_then(|settings| settings.max_masks(*dice.pick(&[2, 3, 5, 32])))
+        .and_then(|settings| match microflows {
+            Some((kind, flows)) => settings.microflows(kind, flows),
+            None => Ok(settings),
+        })
+        .expect("counts in their ranges");
+    let settings = settings
+        .finder(finder(dice))
         // Caches that are judged are not asked now and then.
-        clock: dice.one_in(8).then_some(clock as Clock),
-        seed: dice.below(1000) as u64,
-    })
+        .clock(dice.one_in(8).then_some(clock as Clock))
+        .seed(dice.below(1000) as u64);
+    pipeline.cached_worker(settings)
 }
 
 /// What finds megaflows: the tables of their masks, or an engine.
@@ -147,12 +159,17 @@ impl World {
     pub(crate) fn new(dice: &mut dyn Dice, options: &Options) -> Result<World, String> {
         let engine = *dice.pick(&["forest", "forest", "tuplemerge", "tss", "linear"]);
         let spec = EngineSpec::parse(engine).map_err(|error| error.to_string())?;
-        let mut pipeline = Pipeline::new(TableSettings {
-            // What is found must be found again in another process.
-            engine: spec.seeded(0),
-            rebuild_below: *dice.pick(&[0, 1, 4, 15, 100]),
-        });
-        let vector = *dice.pick(&[1, 1, 3, 8, 20]);
+        // What is found must be found again in another process.
+        let tables = TableSettings::new(spec.seeded(0)).map_err(|error| error.to_string())?;
+        let tables = tables.rebuild_below(*dice.pick(&[0, 1, 4, 15, 100]));
+        let select_seed = dice.below(1000) as u64;
+        let settings = PipelineSettings::new(tables).select_seed(select_seed);
+        let mut pipeline = Pipeline::new(settings);
+        let is_steep = dice.one_in(STEEP);
+        let vector = match is_steep {
+            true => *dice.pick(&[1, 2]),
+            false => *dice.pick(&[1, 1, 3, 8, 20]),
+        };
         let mut tables = vec![TableId(0)];
         for table in [1, 2, 7, 200, 253] {
             if !dice.one_in(5) {
@@ -171,7 +188,8 @@ impl World {
             frames: (0..options.frames).map(|_| frames::frame(dice)).collect(),
             workers: vec![worker(&mut pipeline, dice)],
             pipeline,
-            reference: Reference::new(),
+            reference: Reference::new(select_seed),
+            is_steep,
             shape,
             engine: engine.to_owned(),
             vector,
@@ -211,12 +229,23 @@ impl World {
             let bundle = self.draw_bundle(dice)?;
             self.bundle(&bundle, dice.one_in(3))?;
         }
+        if self.is_steep && dice.one_in(4) {
+            let later = self.shape.tables.get(1).copied();
+            for message in ladders::messages(&self.held(), later, dice) {
+                self.bundle(&[message], true)?;
+            }
+        }
         if dice.one_in(3) {
             self.collect()?;
         }
         self.pipeline.publish();
         self.maintain(dice);
-        for _ in 0..1 + dice.below(self.options.vectors) {
+        let vectors = if self.is_steep {
+            2
+        } else {
+            self.options.vectors
+        };
+        for _ in 0..1 + dice.below(vectors) {
             self.vector(dice)?;
         }
         if dice.one_in(2) {
@@ -314,7 +343,7 @@ impl World {
             false => self.pipeline.apply(bundle, self.now),
         };
         let made = made.map(drop);
-        let made = made.map_err(|(number, error)| (number, error.code()));
+        let made = made.map_err(|refused| (refused.index(), refused.error().code()));
         let expected = self.reference.apply(bundle, self.now);
         same(&made, &expected, || listed(bundle))?;
         self.summary.messages += bundle.len() as u64;
@@ -483,6 +512,12 @@ impl World {
             banded += found.bands.iter().map(|band| band.packets).sum::<u64>();
         }
         self.summary.banded = self.summary.banded.max(banded);
+        let limits = pipeline.limit_counts();
+        same(&limits, &reference.limit_counts(), || {
+            "packets that were dropped at a limit".to_owned()
+        })?;
+        self.summary.limited_actions = limits.actions;
+        self.summary.limited_copies = limits.copies;
         Ok(())
     }
 }

@@ -46,6 +46,15 @@ fn the_datapath_does_what_the_reference_does() {
     assert!(all.refused.len() >= 20, "messages are refused");
     assert_eq!(all.removed.len(), 6, "entries go for every reason");
     assert!(all.entries > 50 && all.banded > 5);
+    // Groups and lists reach the limits of one packet's work.
+    for code in [
+        "GMFC_CHAINING_UNSUPPORTED",
+        "GMFC_OUT_OF_BUCKETS",
+        "BAC_TOO_MANY",
+    ] {
+        assert!(all.refused.contains_key(code), "{code}");
+    }
+    assert!(all.limited_actions > 50 && all.limited_copies > 50);
 }
 
 /// The worlds of the fuzz target `changes`, from random bytes.

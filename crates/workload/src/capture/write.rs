@@ -19,11 +19,14 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// Writes a little-endian pcap file with nanosecond timestamps.
 ///
-/// Wrap files in a [`BufWriter`](io::BufWriter): each packet is two small
-/// writes.
+/// The file header is one call of [`Write::write_all`], and so is each packet. A
+/// stream that never takes a part of such a call is a valid file at any time. Wrap
+/// files in a [`BufWriter`](io::BufWriter): packets are small.
 #[derive(Debug)]
 pub struct PcapWriter<W: Write> {
     out: W,
+    /// The packet that is being written.
+    record: Vec<u8>,
 }
 
 impl<W: Write> PcapWriter<W> {
@@ -39,7 +42,10 @@ impl<W: Write> PcapWriter<W> {
         header[16..20].copy_from_slice(&SNAP_LENGTH.to_le_bytes());
         header[20..22].copy_from_slice(&link.number().to_le_bytes());
         out.write_all(&header)?;
-        Ok(PcapWriter { out })
+        Ok(PcapWriter {
+            out,
+            record: Vec::new(),
+        })
     }
 
     /// Writes a packet: when it was captured, in nanoseconds since 1970, how
@@ -63,13 +69,25 @@ impl<W: Write> PcapWriter<W> {
             .ok()
             .filter(|&captured| captured <= SNAP_LENGTH)
             .ok_or_else(|| invalid("a packet of more than 262144 bytes"))?;
-        let mut record = [0; 16];
-        record[..4].copy_from_slice(&seconds.to_le_bytes());
-        record[4..8].copy_from_slice(&nanos.to_le_bytes());
-        record[8..12].copy_from_slice(&captured.to_le_bytes());
-        record[12..].copy_from_slice(&original_length.to_le_bytes());
-        self.out.write_all(&record)?;
-        self.out.write_all(frame)
+        self.record.clear();
+        for number in [seconds, nanos, captured, original_length] {
+            self.record.extend_from_slice(&number.to_le_bytes());
+        }
+        self.record.extend_from_slice(frame);
+        self.out.write_all(&self.record)
+    }
+
+    /// Flushes the stream; more packets may follow.
+    ///
+    /// # Errors
+    /// What the stream says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// The stream, to inspect it.
+    pub fn get_ref(&self) -> &W {
+        &self.out
     }
 
     /// Flushes the stream and gives it back.

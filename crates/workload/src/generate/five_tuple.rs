@@ -35,7 +35,7 @@ use super::profile::{PORT_CLASSES, PortClass, PortPool, PortShare, PortSide, Pro
 use super::trie::{self, Branching, Family};
 use super::{GenerateError, GeneratorConfig, Steps};
 
-pub(super) type Seen<T> = HashSet<T, foldhash::fast::FixedState>;
+pub(super) type Seen<T> = HashSet<T, foldhash::fast::RandomState>;
 
 /// A rule over five fields. Addresses stand at the top of their 128 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -370,7 +370,7 @@ fn thin_out(items: Vec<FiveTuple>, wanted: usize, draw: &mut Draw) -> Vec<FiveTu
 /// Sorts by scope, then by tuple in the order in which tuples first come, then
 /// by the order of drawing.
 pub(super) fn order(rules: &mut [FiveTuple], family: Family) {
-    let mut tuples: HashMap<_, usize, foldhash::fast::FixedState> = HashMap::default();
+    let mut tuples: HashMap<_, usize, foldhash::fast::RandomState> = HashMap::default();
     rules.sort_by_cached_key(|rule| {
         let next = tuples.len();
         (

@@ -44,7 +44,7 @@ use std::sync::Arc;
 
 use classyard::policy::PartId;
 use classyard::{ActionId, FieldMatch, Policy, Priority, Progress, RuleId, RuleSet, Schema};
-use foldhash::fast::FixedState;
+use foldhash::fast::RandomState;
 use hashbrown::HashMap;
 use thiserror::Error;
 
@@ -441,7 +441,7 @@ fn dual(
         let (family, rules) = &mut lists[pick];
         mixed.extend(rules.next().map(|rule| (*family, rule)));
     }
-    let families: HashMap<FiveTuple, trie::Family, FixedState> = free.iter().copied().collect();
+    let families: HashMap<FiveTuple, trie::Family, RandomState> = free.iter().copied().collect();
     let mut free: Vec<FiveTuple> = free.into_iter().map(|(rule, _)| rule).collect();
     five_tuple::order(&mut free, four);
     mixed.extend(free.into_iter().map(|rule| (families[&rule], rule)));

@@ -369,11 +369,10 @@ impl<'a> Collider<'a> {
         for seat in &self.seats {
             self.report.counters.single_lookups += 1;
             let classifier = seat.parts[place.part.index()].as_ref();
-            let scratch = &mut self.scratch;
             let question = || Question::One {
                 keys: ring(keys, place.row, 1),
             };
-            match guarded(|| classifier.classify_one(keys.key(place.row), scratch)) {
+            match guarded(|| classifier.classify_one(keys.key(place.row))) {
                 Ok(found) if found == winner => {}
                 Ok(_) => {
                     return Err(self.found(Lookup::Single, place, seat.subject, None, question()));
@@ -393,7 +392,6 @@ impl<'a> Collider<'a> {
         for seat in &self.seats {
             self.report.counters.masked_lookups += 1;
             let classifier = seat.parts[place.part.index()].as_ref();
-            let scratch = &mut self.scratch;
             let mut mask = vec![0; key.len()];
             let question = Question::Masked {
                 keys: ring(keys, place.row, 1),
@@ -401,8 +399,7 @@ impl<'a> Collider<'a> {
                 preset: mask.clone(),
                 flips: None,
             };
-            let found =
-                guarded(|| classifier.classify_masked(key, Winner::MISS, &mut mask, scratch));
+            let found = guarded(|| classifier.classify_masked(key, &mut mask));
             let lookup = match found {
                 Err(message) => Some(Lookup::Panic(message)),
                 Ok(found) if found != winner => Some(Lookup::Masked),

@@ -528,7 +528,7 @@ mod tests {
         ];
         for changes in refused {
             let expected =
-                transaction(changes).validate(&schema, &limits, 1, || 0, |id| id.get() == 1);
+                transaction(changes).validate(&schema, &limits, 1, &|| 0, &|id| id.get() == 1);
             assert!(expected.is_err());
             assert_eq!(oracle.apply(changes), expected);
             assert!(oracle.len() == 1 && oracle.contains(one.view().id()));

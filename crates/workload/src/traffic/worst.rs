@@ -10,7 +10,7 @@
 //! the hardest there can be.
 
 use classyard::policy::PartId;
-use classyard::{LookupTrace, PolicyClassifier, RuleId, Scratch};
+use classyard::{LookupTrace, PolicyClassifier, RuleId};
 
 use super::{Maker, TrafficError};
 use crate::generate::Steps;
@@ -127,12 +127,11 @@ pub(super) fn one_bucket(
         return Ok(());
     };
     let engine = classifier.part(costliest.part);
-    let mut scratch = Scratch::new();
     for _ in 0..headers {
         maker.point(&rule);
         let key = maker.key(rule.schema());
         // A better rule may cover a part of this one.
-        let winner = engine.classify_one(&key, &mut scratch);
+        let winner = engine.classify_one(&key);
         let key = match winner.rule() == costliest.winner {
             true => &key,
             false => &costliest.key,

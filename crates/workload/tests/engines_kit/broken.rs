@@ -31,6 +31,8 @@ pub(crate) enum Fault {
     PanicsAt33,
     /// Batch lookups overwrite the candidate.
     IgnoresCandidate,
+    /// Batch lookups count what was in the buffer before.
+    KeepsBuffer,
     /// Masked lookups overwrite the candidate.
     MaskedIgnoresCandidate,
     /// A lookup whose winner ties with the candidate's priority loses.
@@ -86,7 +88,7 @@ pub(crate) enum Fault {
 }
 
 /// All of them.
-pub(crate) const FAULTS: [Fault; 34] = [
+pub(crate) const FAULTS: [Fault; 35] = [
     Fault::SecondBest,
     Fault::HigherIdOnTie,
     Fault::ForgetsRemoval,
@@ -95,6 +97,7 @@ pub(crate) const FAULTS: [Fault; 34] = [
     Fault::BatchOf17,
     Fault::PanicsAt33,
     Fault::IgnoresCandidate,
+    Fault::KeepsBuffer,
     Fault::MaskedIgnoresCandidate,
     Fault::TieWithCandidate,
     Fault::MaskMissesBit,
@@ -221,8 +224,8 @@ impl Broken {
         }
     }
 
-    fn improve(&self, key: &[u64], best: Winner, scratch: &mut Scratch) -> Winner {
-        let right = self.inner.classify_one(key, scratch);
+    fn improve(&self, key: &[u64], best: Winner) -> Winner {
+        let right = self.inner.classify_one(key);
         let found = self.best(key, right);
         match self.fault {
             Fault::TieWithCandidate if found.priority() == best.priority() => best,
@@ -335,22 +338,22 @@ impl Classifier for Broken {
         self.oracle.schema()
     }
 
-    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+    fn improve_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
         assert!(
             self.fault != Fault::PanicsAt33 || keys.len() != 33,
             "33 headers are too many"
         );
         for (key, winner) in keys.iter().zip(winners.iter_mut()) {
             *winner = match self.fault {
-                Fault::IgnoresCandidate => self.improve(key, Winner::MISS, scratch),
+                Fault::IgnoresCandidate => self.improve(key, Winner::MISS),
                 Fault::StaleScratch => {
                     let mut stale = scratch.take::<Stale>();
-                    let fresh = || self.improve(key, Winner::MISS, scratch);
+                    let fresh = || self.improve(key, Winner::MISS);
                     let found = *stale.winners.entry(key.to_vec()).or_insert_with(fresh);
                     scratch.put(stale);
                     winner.or(found)
                 }
-                _ => self.improve(key, *winner, scratch),
+                _ => self.improve(key, *winner),
             };
         }
         if self.fault == Fault::BatchOf17 && keys.len() == 17 {
@@ -358,8 +361,15 @@ impl Classifier for Broken {
         }
     }
 
-    fn classify_one(&self, key: &[u64], scratch: &mut Scratch) -> Winner {
-        let found = self.improve(key, Winner::MISS, scratch);
+    fn classify_batch(&self, keys: KeySlice<'_>, winners: &mut [Winner], scratch: &mut Scratch) {
+        if self.fault != Fault::KeepsBuffer {
+            winners.fill(Winner::MISS);
+        }
+        self.improve_batch(keys, winners, scratch);
+    }
+
+    fn classify_one(&self, key: &[u64]) -> Winner {
+        let found = self.improve(key, Winner::MISS);
         let top = found.priority().is_some_and(|p| p.0 == u32::MAX);
         if self.fault == Fault::SingleMissesTop && top {
             Winner::MISS
@@ -368,22 +378,16 @@ impl Classifier for Broken {
         }
     }
 
-    fn classify_masked(
-        &self,
-        key: &[u64],
-        best: Winner,
-        mask: &mut [u64],
-        scratch: &mut Scratch,
-    ) -> Winner {
+    fn improve_masked(&self, key: &[u64], best: Winner, mask: &mut [u64]) -> Winner {
         let before = mask.to_vec();
         match self.fault {
             Fault::MaskForgetsPreset => mask.fill(0),
             Fault::MaskedIgnoresCandidate => {
-                return self.inner.classify_masked(key, Winner::MISS, mask, scratch);
+                return self.inner.improve_masked(key, Winner::MISS, mask);
             }
             _ => {}
         }
-        self.inner.classify_masked(key, best, mask, scratch);
+        self.inner.improve_masked(key, best, mask);
         if self.fault == Fault::MaskMissesBit && now_and_then(key) {
             let added = mask.iter().zip(&before).position(|(m, b)| m & !b != 0);
             if let Some(word) = added {
@@ -391,7 +395,7 @@ impl Classifier for Broken {
                 mask[word] &= !(1 << bit);
             }
         }
-        self.improve(key, best, scratch)
+        self.improve(key, best)
     }
 
     fn trace(&self, key: &[u64]) -> LookupTrace {
@@ -545,7 +549,7 @@ impl Broken {
             let transaction = transaction(std::slice::from_ref(&change));
             let there = |id| after.contains(id);
             let (schema, limits) = (after.schema(), after.limits());
-            let checked = transaction.validate(schema, limits, after.len(), || 0, there);
+            let checked = transaction.validate(schema, limits, after.len(), &|| 0, &there);
             if checked.is_err() {
                 // Let the definition say which change it is.
                 let right = self.oracle.clone().apply(changes);

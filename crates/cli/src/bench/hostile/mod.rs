@@ -229,9 +229,7 @@ fn lookups(
                 rates
                     .0
                     .push(1e9 / batch_rate(classifier, trace, &mut scratch));
-                rates
-                    .1
-                    .push(1e9 / single_rate(classifier, trace, &mut scratch));
+                rates.1.push(1e9 / single_rate(classifier, trace));
             }
         }
         for (((engine, classifier, seconds), trace), rates) in built.iter().zip(&traces).zip(rates)
@@ -290,8 +288,7 @@ fn wrong(policy: &Policy, classifier: &PolicyClassifier, trace: &PolicyTrace) ->
     let winners = verify::answers(classifier, trace);
     let wrong = verify::wrong_answers(policy, trace, &[&winners], None, verify::SCANNED_RULES);
     let part = |part| classifier.part(part);
-    let mut scratch = Scratch::new();
-    wrong[0] + verify::contradictions(part, trace, &winners, SINGLES, &mut scratch)
+    wrong[0] + verify::contradictions(part, trace, &winners, SINGLES)
 }
 
 /// Tables looked at and rules compared for a header.

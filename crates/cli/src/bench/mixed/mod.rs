@@ -280,7 +280,7 @@ impl Bench<'_> {
         let winners: Vec<Winner> = winners.collect();
         let wrong = verify::wrong_answers(&rules, self.trace, &[&winners], None, COMPARISONS);
         let part = |part| guard.part(part);
-        wrong[0] + verify::contradictions(part, self.trace, &winners, verify::SINGLES, &mut scratch)
+        wrong[0] + verify::contradictions(part, self.trace, &winners, verify::SINGLES)
     }
 }
 

@@ -111,7 +111,12 @@ pub(crate) struct Args {
 
     /// The trace's sixth column is the right answer: the winner's number in
     /// file order, or -1
-    #[arg(long, requires = "trace", help_heading = "Input")]
+    #[arg(
+        long = "with-expected",
+        alias = "expected",
+        requires = "trace",
+        help_heading = "Input"
+    )]
     expected: bool,
 
     #[command(flatten)]
@@ -207,7 +212,7 @@ pub(crate) struct Args {
     headers: Option<usize>,
 
     /// Where random numbers begin
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
 
     /// The engines to compare, or all, the base of ratios first
@@ -244,7 +249,7 @@ pub(crate) struct Args {
     peer_limit: u64,
 
     /// How often each lookup measurement is repeated, in turns
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..), value_name = "TIMES")]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..), value_name = "N")]
     repeat: u16,
 
     /// Measure updates as well: half of the rules in, then a shuffled list of

@@ -1,16 +1,16 @@
 //! Reports of benchmarks: row by row as they finish, or all at the end, each
 //! with what it takes to repeat the run.
 
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::PathBuf;
 
 use serde::Serialize;
 
 use crate::bench::{Finished, Run};
-use crate::commands::generate::to_file;
 use crate::failure::Failure;
 use crate::input::is_dash;
+use crate::output::file::WholeFile;
+use crate::output::records::RecordFile;
 use crate::output::{self, Report, csv, stdout};
 use crate::reporter::Reporter;
 
@@ -82,8 +82,19 @@ pub(super) struct Sink<'a> {
     flags: &'a BenchOutput,
     run: Run,
     reporter: Reporter,
-    /// Where rows go as they finish, if they do.
-    lines: Option<Box<dyn Write>>,
+    target: Target,
+}
+
+/// The kind of a run's output.
+enum Target {
+    /// A report at the end, to standard output.
+    Report,
+    /// A report at the end, to a file.
+    ReportFile(WholeFile),
+    /// Rows as they finish, to standard output.
+    Rows,
+    /// Rows as they finish, to a file.
+    RowFile(RecordFile),
 }
 
 impl BenchOutput {
@@ -93,30 +104,18 @@ impl BenchOutput {
     /// [`Failure`] when the file cannot be written.
     pub(super) fn begin(&self, seed: u64, reporter: Reporter) -> Result<Sink<'_>, Failure> {
         let path = &self.output;
-        let to_file = !is_dash(path);
-        let lines: Option<Box<dyn Write>> = match self.format {
-            Format::Ndjson if to_file => {
-                let file = File::create(path).map_err(|error| Failure::file(path, error))?;
-                Some(Box::new(file))
-            }
-            Format::Ndjson => Some(Box::new(io::stdout())),
-            _ => None,
+        // A file that cannot be written fails now, not after an hour of measuring.
+        let target = match (self.format, is_dash(path)) {
+            (Format::Ndjson, true) => Target::Rows,
+            (Format::Ndjson, false) => Target::RowFile(RecordFile::create(path)?),
+            (_, true) => Target::Report,
+            (_, false) => Target::ReportFile(WholeFile::create(path)?),
         };
-        if to_file && lines.is_none() {
-            // Better now than after an hour of measuring.
-            let existed = path.exists();
-            let opened = OpenOptions::new().append(true).create(true).open(path);
-            opened.map_err(|error| Failure::file(path, error))?;
-            if !existed {
-                // The report writes it again, so a failure here does not matter.
-                let _ = std::fs::remove_file(path);
-            }
-        }
         Ok(Sink {
             flags: self,
             run: Run::now(seed),
             reporter,
-            lines,
+            target,
         })
     }
 }
@@ -128,15 +127,23 @@ impl Sink<'_> {
     /// # Errors
     /// [`Failure`] when it cannot be written.
     pub(super) fn row(&mut self, row: &impl Finished) -> Result<(), Failure> {
-        if let Some(lines) = &mut self.lines {
-            let run = &self.run;
+        let run = &self.run;
+        let line = || -> Result<Vec<u8>, Failure> {
             let mut line = serde_json::to_vec(&WithRun { what: row, run })?;
             line.push(b'\n');
-            let written = lines.write_all(&line).and_then(|()| lines.flush());
-            written.map_err(|error| match is_dash(&self.flags.output) {
-                true => Failure::Output(error),
-                false => Failure::file(&self.flags.output, error),
-            })?;
+            Ok(line)
+        };
+        match &mut self.target {
+            Target::Rows => {
+                let mut out = io::stdout();
+                out.write_all(&line()?)?;
+                out.flush()?;
+            }
+            Target::RowFile(file) => {
+                let written = file.write_all(&line()?).and_then(|()| file.flush());
+                written.map_err(|error| file.failure(error))?;
+            }
+            Target::Report | Target::ReportFile(_) => {}
         }
         self.reporter.finished(&row.summary());
         Ok(())
@@ -147,33 +154,43 @@ impl Sink<'_> {
     /// # Errors
     /// [`Failure`] when it cannot be written.
     pub(super) fn end(self, report: &impl BenchReport) -> Result<(), Failure> {
-        let path = &self.flags.output;
-        if self.lines.is_some() {
-            return Ok(());
-        }
-        if is_dash(path) {
-            let mut out = stdout();
-            self.write(report, &mut out)?;
-            return Ok(out.flush()?);
-        }
-        // What is in a file is for no terminal.
-        output::leave_terminal();
-        to_file(path, |out| {
-            let mut plain = Vec::new();
-            self.write(report, &mut anstream::StripStream::new(&mut plain))?;
-            Ok(out.write_all(&plain)?)
-        })
-    }
-
-    fn write(&self, report: &impl BenchReport, out: &mut dyn Write) -> io::Result<()> {
-        match self.flags.format {
-            Format::Table => {
-                report.table(out)?;
-                writeln!(out)?;
-                self.run.write(out)
+        let Sink {
+            flags, run, target, ..
+        } = self;
+        match target {
+            Target::Rows | Target::RowFile(_) => Ok(()),
+            Target::Report => {
+                let mut out = stdout();
+                write(flags.format, report, &run, &mut out)?;
+                Ok(out.flush()?)
             }
-            Format::Json | Format::Ndjson => report.json(&self.run, out),
-            Format::Csv => report.csv(&mut csv::Writer::new(out).with_columns(self.run.columns())),
+            Target::ReportFile(mut file) => {
+                // No terminal limits the width of a report in a file.
+                output::leave_terminal();
+                let mut plain = Vec::new();
+                let mut stripped = anstream::StripStream::new(&mut plain);
+                write(flags.format, report, &run, &mut stripped)?;
+                let written = file.out().write_all(&plain);
+                written.map_err(|error| Failure::file(&flags.output, error))?;
+                file.finish()
+            }
         }
+    }
+}
+
+fn write(
+    format: Format,
+    report: &impl BenchReport,
+    run: &Run,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        Format::Table => {
+            report.table(out)?;
+            writeln!(out)?;
+            run.write(out)
+        }
+        Format::Json | Format::Ndjson => report.json(run, out),
+        Format::Csv => report.csv(&mut csv::Writer::new(out).with_columns(run.columns())),
     }
 }

@@ -60,7 +60,7 @@ pub(crate) struct Args {
     quick: bool,
 
     /// Where random numbers begin
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
 
     #[command(flatten)]

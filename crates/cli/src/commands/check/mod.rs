@@ -29,7 +29,7 @@ use report::{CaseReport, CheckReport};
 /// Check engines against each other, or against expected answers
 ///
 /// All engines look the same headers up: in batches, one by one and with masks,
-/// which must say every bit that the answer depends on. With --updates they do
+/// which must say every bit that the answer depends on. With --changes they do
 /// so after random changes too. The first disagreement is reported with
 /// everything needed to repeat it, and the exit code is 1.
 ///
@@ -42,12 +42,12 @@ use report::{CaseReport, CheckReport};
 #[command(after_help = "\
 Examples:
   classyard check
-  classyard check -r fw.rules -c dump.pcap --updates 10k
+  classyard check -r fw.rules -c dump.pcap --changes 10k
   classyard check -r acl1_1k.txt --expected acl1_1k.expected --engines all
   classyard check --profiles all --sizes 1k,10k --families ipv4,ipv6,openflow15,dual \\
-      --updates 100k
-  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --headers 1M
-  classyard check --hostile all --sizes 500 --updates 2k
+      --changes 100k
+  classyard check --profiles fw1 --engines linear,tuplemerge:c=4 --count 1M
+  classyard check --hostile all --sizes 500 --changes 2k
       rules that are hard for classifiers
   classyard check --schemas 200 --seed 7 --engines all,forest:isa=scalar
       random schemas, each with its own rules, headers and changes
@@ -76,7 +76,7 @@ pub(crate) struct Args {
 
     /// Check generated rules instead: built-in profiles, or `all`
     #[arg(
-        short,
+        short_alias = 'p',
         long,
         value_name = "NAMES",
         value_delimiter = ',',
@@ -146,15 +146,15 @@ pub(crate) struct Args {
     /// overlaps, one step outside
     ///
     /// Without it, 20k where no headers are given, none where they are.
-    #[arg(short = 'n', long, value_name = "N", value_parser = count)]
+    #[arg(short = 'n', long = "count", alias = "headers-drawn", value_name = "N", value_parser = count)]
     headers_drawn: Option<usize>,
 
     /// How many random changes to make, with checks in between
     ///
     /// Without it none; with --schemas as many in each round as it takes to
     /// remove all rules and add them again.
-    #[arg(short, long, value_name = "N", value_parser = count)]
-    updates: Option<usize>,
+    #[arg(long, alias = "updates", short_alias = 'u', value_name = "N", value_parser = count)]
+    changes: Option<usize>,
 
     /// How many headers to look up after each transaction
     #[arg(long, value_name = "N", value_parser = count, default_value = "16")]
@@ -206,7 +206,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         }
         return schemas::run(args, count, &specs, reporter);
     }
-    let mut report = CheckReport::new(&specs, args.seed, args.updates.unwrap_or(0));
+    let mut report = CheckReport::new(&specs, args.seed, args.changes.unwrap_or(0));
     let subjects = || specs.iter().cloned().map(Subject::from).collect::<Vec<_>>();
 
     if args.profiles.is_empty() && args.hostile.is_empty() {
@@ -248,7 +248,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
         &options,
         &mut reporter.progress(),
     )];
-    let updates = args.updates.unwrap_or(0);
+    let updates = args.changes.unwrap_or(0);
     if updates > 0 && reports[0].collision.is_none() {
         // After each change, a few headers in smaller batches, since a slow
         // engine would take all the time otherwise.
@@ -276,7 +276,7 @@ fn check(args: &Args, case: &Case, subjects: &[Subject], reporter: Reporter) -> 
     let mut repeat = format!("classyard check {}", case.flags);
     if updates > 0 {
         repeat.push_str(&format!(
-            " --updates {updates} --headers-per-update {}",
+            " --changes {updates} --headers-per-update {}",
             args.headers_per_update
         ));
     }
@@ -373,7 +373,7 @@ fn given(args: &Args, reporter: Reporter) -> Result<Case, Failure> {
     }
     draw(&mut trace, &policy, count, args.seed);
     if count > 0 {
-        flags.push(format!("--headers-drawn {count}"));
+        flags.push(format!("--count {count}"));
     }
     if let Some(expected) = &mut expected {
         expected.truncate(trace.len());
@@ -519,6 +519,6 @@ fn generated(args: &Args, wanted: &Wanted, reporter: Reporter) -> Result<Case, F
         policy,
         trace,
         expected: None,
-        flags: format!("{} --headers-drawn {count}", wanted.flags),
+        flags: format!("{} --count {count}", wanted.flags),
     })
 }

@@ -31,7 +31,7 @@ pub(super) fn run(
     let began = Instant::now();
     for (index, number) in (0..count).zip(0u64..) {
         let round_began = Instant::now();
-        let round = Round::draw(args.seed.wrapping_add(number), args.updates);
+        let round = Round::draw(args.seed.wrapping_add(number), args.changes);
         let mut overall = Overall {
             progress: &mut progress,
             before: index,
@@ -168,8 +168,8 @@ fn counts<S: Serializer>(counters: &Counters, serializer: S) -> Result<S::Ok, S:
 impl SchemasReport {
     fn new(args: &Args, count: usize, specs: &[EngineSpec]) -> SchemasReport {
         let mut flags = String::new();
-        if let Some(updates) = args.updates {
-            flags.push_str(&format!(" --updates {updates}"));
+        if let Some(updates) = args.changes {
+            flags.push_str(&format!(" --changes {updates}"));
         }
         if !args.engines.is_empty() {
             flags.push_str(&format!(" --engines {}", args.engines.join(",")));
@@ -178,7 +178,7 @@ impl SchemasReport {
             equal: true,
             engines: specs.iter().map(ToString::to_string).collect(),
             seed: args.seed,
-            updates: args.updates,
+            updates: args.changes,
             schemas: count,
             lookups: 0,
             lookups_per_second: 0.0,

@@ -4,8 +4,7 @@
 //! A capture is read packet by packet and never held as a whole, unless it has
 //! few packets or `--repeat` requires passes over all headers.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -20,7 +19,9 @@ use crate::input::files::{RulesFile, only_one_from_stdin};
 use crate::input::headers::{Headers, HeadersArgs};
 use crate::input::rules::{LoadedRules, RulesArgs};
 use crate::input::{is_dash, span};
-use crate::output::{Format, OutputArgs, raw_stdout, stdout};
+use crate::interrupt::{self, SoftStop};
+use crate::output::records::RecordFile;
+use crate::output::{Format, OutputArgs, json, raw_stdout, stdout};
 use crate::reporter::Reporter;
 
 mod lookups;
@@ -175,9 +176,9 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         usable,
         ..
     } = counting;
-    // Where only the winners are wanted there is no report.
+    // If only the winners are wanted there is no report.
     let Some(input) = input else {
-        return usable;
+        return interrupt::outcome().and(usable);
     };
     let top = match (args.top, args.all, args.output.format) {
         (Some(top), _, _) => top,
@@ -197,13 +198,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     };
     if args.every.is_some() && args.output.format == Format::Json {
         let mut out = stdout();
-        serde_json::to_writer(&mut out, &report)?;
-        out.write_all(b"\n")?;
+        json::write_line(&report, &mut out)?;
         out.flush()?;
     } else {
         args.output.report(&report)?;
     }
-    usable
+    interrupt::outcome().and(usable)
 }
 
 /// What is to be classified.
@@ -290,10 +290,13 @@ impl<'a> Counting<'a> {
                 report
             }
             Input::Capture(packets) => {
+                // Ctrl-C ends the capture, and the command reports what it has.
+                let soft_stop = SoftStop::new();
                 let packets = match self.args.every {
                     Some(every) => self.live(packets, every)?,
                     None => self.stream(packets)?,
                 };
+                drop(soft_stop);
                 packets.warn(self.reporter);
                 self.usable = packets.check();
                 packets.report()
@@ -378,9 +381,9 @@ impl<'a> Counting<'a> {
             (None, true) => usize::MAX,
         };
         let report = ClassifyReport::new(self.rules, input, &self.tally, top, false);
-        let json = self.args.output.format == Format::Json;
+        let is_json = matches!(self.args.output.format, Format::Json | Format::Ndjson);
         let mut out = stdout();
-        report.interim(seconds, json, &mut out)?;
+        report.interim(seconds, is_json, &mut out)?;
         Ok(out.flush()?)
     }
 
@@ -424,56 +427,61 @@ impl<'a> Counting<'a> {
 }
 
 /// One line per header, or per packet of a capture.
-struct WinnersFile {
-    out: Box<dyn Write>,
-    /// The file; nothing for standard output.
-    path: Option<PathBuf>,
+enum WinnersFile {
+    Stdout(Box<dyn Write>),
+    File(RecordFile),
 }
 
 impl WinnersFile {
     fn create(path: &Path) -> Result<WinnersFile, Failure> {
-        if is_dash(path) {
-            return Ok(WinnersFile {
-                out: Box::new(raw_stdout()),
-                path: None,
-            });
+        match is_dash(path) {
+            true => Ok(WinnersFile::Stdout(Box::new(raw_stdout()))),
+            false => RecordFile::create(path).map(WinnersFile::File),
         }
-        let file = File::create(path).map_err(|error| Failure::file(path, error))?;
-        Ok(WinnersFile {
-            out: Box::new(BufWriter::with_capacity(1 << 16, file)),
-            path: Some(path.to_owned()),
-        })
     }
 
     fn write(&mut self, policy: &Policy, chunk: &Chunk, lookups: &Lookups) -> Result<(), Failure> {
-        let written = write_lines(&mut *self.out, policy, chunk, lookups);
+        let written = write_lines(self.out(), policy, chunk, lookups);
         written.map_err(|error| self.failure(error))
     }
 
     fn flush(&mut self) -> Result<(), Failure> {
-        let flushed = self.out.flush();
+        let flushed = self.out().flush();
         flushed.map_err(|error| self.failure(error))
     }
 
+    fn out(&mut self) -> &mut dyn Write {
+        match self {
+            WinnersFile::Stdout(out) => out,
+            WinnersFile::File(file) => file,
+        }
+    }
+
     fn failure(&self, error: io::Error) -> Failure {
-        match &self.path {
-            Some(path) => Failure::file(path, error),
-            None => error.into(),
+        match self {
+            WinnersFile::Stdout(_) => error.into(),
+            WinnersFile::File(file) => file.failure(error),
         }
     }
 }
 
+/// Writes each line with one call, as [`RecordFile`] requires.
 fn write_lines(
     out: &mut dyn Write,
     policy: &Policy,
     chunk: &Chunk,
     lookups: &Lookups,
 ) -> io::Result<()> {
-    let mut lines = lookups
+    let mut positions = lookups
         .in_order(&chunk.trace)
         .map(|winner| winner.rule().and_then(|id| policy.position(id)));
-    let mut line = |out: &mut dyn Write| match lines.next().flatten() {
-        Some(position) => writeln!(out, "{position}"),
+    let mut text = Vec::new();
+    let mut line = |out: &mut dyn Write| match positions.next().flatten() {
+        Some(position) => {
+            text.clear();
+            writeln!(text, "{position}")?;
+            out.write_all(&text)
+        }
         None => out.write_all(b"-\n"),
     };
     let Some(packets) = &chunk.packets else {

@@ -12,6 +12,7 @@ use super::report::InputReport;
 use crate::failure::Failure;
 use crate::input::headers::{Extent, HeadersArgs, OpenCapture};
 use crate::input::left_out::link_help;
+use crate::interrupt;
 use crate::output::join;
 use crate::reporter::Reporter;
 
@@ -94,6 +95,9 @@ impl Packets {
         let reader = &mut self.capture.reader;
         let last = loop {
             let held = column.with_header.len();
+            if interrupt::is_requested() {
+                break true;
+            }
             if held >= self.most || (self.eager && held > 0 && !reader.is_buffered()) {
                 break false;
             }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{FieldMatch, KeyVec, Policy, RuleRef, RuleSet, Scratch, Winner};
+use classyard::{FieldMatch, KeyVec, Policy, RuleRef, RuleSet, Winner};
 
 use crate::embedded;
 use crate::engine_choice::EngineChoice;
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         |spec, limits, progress| spec.build(part, limits, progress),
     )?;
     let mut mask = vec![0; part.schema().key_words()];
-    let masked = classifier.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+    let masked = classifier.classify_masked(key, &mut mask);
     let lookup = classifier.trace(key);
 
     let matching = matching(part, key);

@@ -1,7 +1,5 @@
 //! `classyard generate`: rule sets and header traces made up.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -15,11 +13,13 @@ use crate::failure::Failure;
 use crate::input::family::{FamilyName, hostile, openflow_set, profile, seed_file};
 use crate::input::rules::{rule_format, schema_choice};
 use crate::input::{count, is_dash};
+use crate::output::OutputArgs;
 use crate::output::style::{counted, seconds};
-use crate::output::{OutputArgs, raw_stdout};
 use crate::reporter::Reporter;
 
 mod trace;
+
+pub(crate) use crate::output::file::{Trouble, to_file};
 
 /// Generate a rule set, or with `trace` headers for one
 ///
@@ -35,11 +35,11 @@ mod trace;
     subcommand_negates_reqs = true,
     after_help = "\
 Examples:
-  classyard generate --profile acl1 --rules 10k --seed 7 -o acl1_10k.txt
-  classyard generate --profile fw2 --family dual --rules 1k --to rules | less
-  classyard generate --seed-file acl1_seed --rules 64k --smoothing 2 --address-scope 0.5
-  classyard generate --profile of-acl --rules 10k -o flows.rules
-  classyard generate --hostile nested-prefixes --rules 10k -o nests_10k.txt
+  classyard generate --profile acl1 -n 10k --seed 7 -o acl1_10k.txt
+  classyard generate --profile fw2 --family dual -n 1k --to rules | less
+  classyard generate --seed-file acl1_seed -n 64k --smoothing 2 --address-scope 0.5
+  classyard generate --profile of-acl -n 10k -o flows.rules
+  classyard generate --hostile nested-prefixes -n 10k -o nests_10k.txt
   classyard generate trace --rules acl1_10k.txt --kind zipf -n 1M -o acl1_10k.trace"
 )]
 pub(crate) struct Args {
@@ -47,7 +47,12 @@ pub(crate) struct Args {
     what: Option<What>,
 
     /// A built-in profile (see `classyard profiles`) or a profile's TOML file
-    #[arg(short, long, value_name = "NAME", conflicts_with = "seed_file")]
+    #[arg(
+        short_alias = 'p',
+        long,
+        value_name = "NAME",
+        conflicts_with = "seed_file"
+    )]
     profile: Option<String>,
 
     /// A ClassBench parameter file instead of a profile
@@ -69,8 +74,8 @@ pub(crate) struct Args {
     hostile: Option<Hostile>,
 
     /// The number of rules: 500, 10k, 1M
-    #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "1k")]
-    rules: usize,
+    #[arg(short = 'n', long, alias = "rules", value_name = "N", value_parser = count, default_value = "1k")]
+    count: usize,
 
     /// Which headers the rules are for
     #[arg(long, value_enum, default_value = "ipv4")]
@@ -156,14 +161,14 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     }
     let recipe = Recipe {
         config: GeneratorConfig {
-            rules: args.rules,
+            rules: args.count,
             seed: args.seed,
             smoothing: args.smoothing,
             address_scope: args.address_scope,
             port_scope: args.port_scope,
         },
         accept_fewer: args.accept_fewer,
-        ..Recipe::new(family(args, reporter)?, args.rules, args.seed)
+        ..Recipe::new(family(args, reporter)?, args.count, args.seed)
     };
     let began = Instant::now();
     let policy = make(&recipe, reporter)?;
@@ -279,53 +284,4 @@ fn written(error: WriteError) -> Trouble {
         WriteError::Io(error) => Trouble::Io(error),
         other => Trouble::Other(Failure::usage(other.to_string())),
     }
-}
-
-/// Why something was not written.
-pub(crate) enum Trouble {
-    /// The stream failed.
-    Io(io::Error),
-    /// Something else.
-    Other(Failure),
-}
-
-impl From<io::Error> for Trouble {
-    fn from(error: io::Error) -> Trouble {
-        Trouble::Io(error)
-    }
-}
-
-/// Writes to a file, or to standard output for `-`. Removes a new file that
-/// could not be written in full.
-pub(crate) fn to_file<T>(
-    path: &Path,
-    write: impl FnOnce(&mut dyn Write) -> Result<T, Trouble>,
-) -> Result<T, Failure> {
-    if is_dash(path) {
-        let mut out = raw_stdout();
-        let result = write(&mut out);
-        let flushed = out.flush();
-        return match (result, flushed) {
-            (Err(Trouble::Other(failure)), _) => Err(failure),
-            (Err(Trouble::Io(error)), _) | (Ok(_), Err(error)) => Err(Failure::Output(error)),
-            (Ok(value), Ok(())) => Ok(value),
-        };
-    }
-    let existed = path.exists();
-    let file = File::create(path).map_err(|error| Failure::file(path, error))?;
-    let mut out = BufWriter::with_capacity(1 << 16, file);
-    let result = write(&mut out).and_then(|value| {
-        out.flush()?;
-        Ok(value)
-    });
-    result.map_err(|trouble| {
-        if !existed {
-            // What was begun is of no use; if it cannot be removed, so be it.
-            let _ = std::fs::remove_file(path);
-        }
-        match trouble {
-            Trouble::Io(error) => Failure::file(path, error),
-            Trouble::Other(failure) => failure,
-        }
-    })
 }

@@ -30,7 +30,7 @@ Examples:
   classyard generate trace -r acl1_10k.txt --kind zipf --flows 100k --alpha 1.1 -n 1M
   classyard generate trace -r fw.rules --kind flows -n 100k -o fw.pcap
       flows over time, as packets with timestamps
-  classyard generate trace -r fw.rules --kind corners -n 20k --expected -o fw.expected
+  classyard generate trace -r fw.rules --kind corners -n 20k --with-expected -o fw.expected
       with the right answers, for `classyard check --expected`
   classyard generate trace -r fw.rules --kind worst --engine forest -o fw.trace
       the headers that are the most work for an engine")]
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     kind: Kind,
 
     /// The number of headers: 500, 10k, 1M
-    #[arg(short = 'n', long, value_name = "N", value_parser = count, default_value = "10k")]
+    #[arg(short = 'n', long = "count", alias = "headers", value_name = "N", value_parser = count, default_value = "10k")]
     headers: usize,
 
     /// Where the random numbers begin
@@ -80,7 +80,7 @@ pub(crate) struct Args {
     /// one-bucket, worst: the engine that the headers are hard for; its hash
     /// functions begin at the number of --seed unless it names another, as in
     /// forest:seed=7. They are as hard as that where the engine has that seed.
-    #[arg(long, value_name = "SPEC", value_parser = engine, default_value = DEFAULT)]
+    #[arg(short, long, value_name = "SPEC", value_parser = engine, default_value = DEFAULT)]
     engine: EngineSpec,
 
     /// one-bucket, worst: headers among which the hardest are looked for
@@ -88,7 +88,7 @@ pub(crate) struct Args {
     candidates: usize,
 
     /// Add the number of the rule that wins to each line, -1 for none
-    #[arg(long, help_heading = "Output")]
+    #[arg(long = "with-expected", alias = "expected", help_heading = "Output")]
     expected: bool,
 
     /// Where to write the headers; - for standard output

@@ -1,6 +1,5 @@
 //! `classyard inspect`: what a rule set is like, and what makes it hard.
 
-use std::fs;
 use std::path::PathBuf;
 
 use classyard::Policy;
@@ -14,6 +13,7 @@ use crate::input::rules::RulesArgs;
 use crate::input::{count, is_dash};
 use crate::machine::MachineArgs;
 use crate::output::OutputArgs;
+use crate::output::file::to_file;
 use crate::registry;
 use crate::reporter::Reporter;
 use crate::sax_pac;
@@ -35,7 +35,7 @@ use report::{EngineEstimate, EngineTables, InspectReport, MetricRow, PartReport}
 #[command(after_help = "\
 Examples:
   classyard inspect
-  classyard inspect fw.rules --svg fw.svg
+  classyard inspect fw.rules -o fw.svg
   classyard inspect acl1_10k.txt --format json
   classyard inspect generated.txt --against original.txt
       how much alike two sets are")]
@@ -46,12 +46,18 @@ pub(crate) struct Args {
     #[command(flatten)]
     reading: RulesArgs,
 
-    /// Draw prefix lengths, port classes and tuples into this file
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    svg: Option<PathBuf>,
+    /// Draw prefix lengths, port classes and tuples into this SVG file
+    #[arg(
+        short = 'o',
+        long = "output",
+        alias = "svg",
+        value_name = "FILE",
+        help_heading = "Output"
+    )]
+    picture: Option<PathBuf>,
 
     /// Compare with these rules instead
-    #[arg(long, value_name = "OTHER", conflicts_with = "svg")]
+    #[arg(long, value_name = "OTHER", conflicts_with = "picture")]
     against: Option<PathBuf>,
 
     /// How many headers to look up for the mean number of matching rules
@@ -139,11 +145,12 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         report.engines = tables(args, policy, reporter);
     }
     drop(progress);
-    if let Some(path) = &args.svg {
+    if let Some(path) = &args.picture {
         if is_dash(path) {
             return Err(Failure::usage("the picture needs a file of its own"));
         }
-        fs::write(path, picture::draw(&report)).map_err(|error| Failure::file(path, error))?;
+        let text = picture::draw(&report);
+        to_file(path, |out| Ok(out.write_all(text.as_bytes())?))?;
         reporter.note(&format!("picture written to {}", path.display()));
     }
     args.output.report(&report)

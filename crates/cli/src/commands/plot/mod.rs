@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use crate::chart::draw_page;
 use crate::failure::Failure;
 use crate::input::files::only_one_from_stdin;
+use crate::input::is_dash;
+use crate::output::file::to_file;
 use crate::output::join;
 use crate::reporter::Reporter;
 
@@ -26,17 +28,24 @@ use read::{Kind, Results};
 #[command(after_help = "\
 Examples:
   classyard bench --sizes 1k,10k,100k -e forest,tuplemerge --updates --format json > bench.json
-  classyard plot bench.json --out bench.svg
-  classyard plot bench.json --estimates --out estimates.svg
+  classyard plot bench.json -o bench.svg
+  classyard plot bench.json --estimates -o estimates.svg
   classyard plot lookups.json.gz updates.csv mixed.json --only forest,tuplemerge,rte_acl")]
 pub(crate) struct Args {
     /// Results of bench; - is standard input
     #[arg(required = true, value_name = "FILES")]
     files: Vec<PathBuf>,
 
-    /// The picture to write
-    #[arg(short, long, default_value = "bench.svg", value_name = "FILE")]
-    out: PathBuf,
+    /// The picture to write; - for standard output
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        default_value = "bench.svg",
+        value_name = "FILE",
+        help_heading = "Output"
+    )]
+    output: PathBuf,
 
     /// Draw what was estimated against what was measured instead: batches, single
     /// lookups and updates, a mark for each engine and set
@@ -96,7 +105,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         };
         return Err(Failure::usage(missing));
     }
-    draw_page(&args.out, &page).map_err(|error| Failure::file(&args.out, error))?;
-    reporter.note(&format!("wrote {}", args.out.display()));
+    let picture = draw_page(&page).map_err(|error| Failure::file(&args.output, error))?;
+    to_file(&args.output, |out| Ok(out.write_all(picture.as_bytes())?))?;
+    if !is_dash(&args.output) {
+        reporter.note(&format!("wrote {}", args.output.display()));
+    }
     Ok(())
 }

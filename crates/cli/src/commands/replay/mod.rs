@@ -9,7 +9,9 @@ use classyard_datapath::{Field, Flaw, Packet, PacketKey, PortNo};
 
 use crate::failure::Failure;
 use crate::input::caches::CacheArgs;
-use crate::input::switch::{Frame, Frames, SwitchArgs, add_ports};
+use crate::input::frames::{Frame, FrameStream, HeldFrames};
+use crate::input::switch::SwitchArgs;
+use crate::interrupt::{self, SoftStop};
 use crate::output::OutputArgs;
 use crate::reporter::Reporter;
 
@@ -26,20 +28,26 @@ use report::{CaptureRow, ReplayReport};
 ///
 /// The pipeline is a file of flows, groups and meters as ovs-ofctl takes them. Every
 /// packet of the capture comes in by port 1, or those of a pcapng file by one port for
-/// each interface, at its own time. All ports that the pipeline names are there and up.
-/// Without files, the embedded example is run.
+/// each interface, at its own time. All ports that the pipeline names are up, and those of
+/// interfaces are from where the capture declares them. The capture is read packet by
+/// packet and not held in memory, except the packets that the rate is measured with. Without
+/// files, the embedded example is run.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   classyard replay
       the embedded example: an office's traffic and a switch at its edge
   classyard replay -p switch.flows -c dump.pcapng.gz
-  classyard replay -p switch.flows -c dump.pcap --out out
+  classyard replay -p switch.flows -c dump.pcap -o out
       and what goes out by each port, as out/port-2.pcap and so on
   classyard replay -p switch.flows -c dump.pcap --pace 10
       ten times as fast as it was captured; without --pace, at once
-  classyard replay -p switch.flows -c dump.pcap --seconds 5 --workers 2 --changes 100k
+  classyard replay -p switch.flows -c dump.pcap --seconds 5 --workers 2 --change-rate 100k
       how fast two threads are while flows change
+  classyard replay -p switch.flows -c dump.pcap --top 10
+      only the ten flows with most packets
+  tcpdump -w - | classyard replay -p switch.flows -c -
+      live: Ctrl-C ends it with the report
   classyard replay -p switch.flows -c dump.pcap --seconds 5 --megaflow-engine tuplemerge:c=10
       TupleMerge finds megaflows, not one hash table for each mask")]
 pub(crate) struct Args {
@@ -53,8 +61,23 @@ pub(crate) struct Args {
 
     /// Write what goes out by each port to DIR/port-N.pcap, and what goes to the
     /// controller to DIR/controller.pcap
-    #[arg(short, long, value_name = "DIR", help_heading = "Output")]
-    out: Option<PathBuf>,
+    ///
+    /// Each file ends after a whole packet at any time, also if the command is
+    /// interrupted or the disk is full.
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        value_name = "DIR",
+        help_heading = "Output"
+    )]
+    output: Option<PathBuf>,
+
+    /// List this many flows, those with most packets; 0 for none
+    ///
+    /// Without it, all flows by table and priority.
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    top: Option<usize>,
 
     #[command(flatten)]
     rate: RateArgs,
@@ -63,7 +86,7 @@ pub(crate) struct Args {
     caches: CacheArgs,
 
     #[command(flatten)]
-    output: OutputArgs,
+    report: OutputArgs,
 }
 
 fn pace(text: &str) -> Result<f64, String> {
@@ -83,32 +106,39 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     args.switch.check(reporter)?;
     let (mut pipeline, lines) = args.switch.load(reporter)?;
     args.rate.check(&pipeline)?;
-    let capture = args.switch.read_capture(reporter)?;
-    let frames = Frames::of(&capture, args.switch.in_port, reporter)?;
-    add_ports(&mut pipeline, frames.all.iter().map(|frame| frame.in_port));
     let mut replayed = Replayed {
-        ports: OutPorts::new(args.out.as_deref())?,
+        ports: OutPorts::new(args.output.as_deref())?,
         malformed: vec![0; Flaw::ALL.len()],
         removed: Vec::new(),
+        held: args.rate.held_frames(),
     };
-    replayed.run(&mut pipeline, &frames, args, reporter)?;
+    let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
+    replayed.run(&mut pipeline, &mut frames, args, reporter)?;
+    replayed.ports.flush()?;
+    frames.check()?;
+    frames.warn(reporter);
     let capture = CaptureRow {
-        source: capture.source().to_owned(),
-        packets: frames.all.len(),
-        left_out: frames.left_out,
+        source: frames.source().to_owned(),
+        packets: frames.packets_read() - frames.packets_left_out(),
+        left_out: frames.packets_left_out(),
         malformed: report::malformed(&replayed.malformed),
     };
-    let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture);
-    let workers = (0..args.rate.workers).map(|_| args.caches.worker(&mut pipeline));
-    let workers = workers.collect();
-    report.rate = rate::measure(
-        &args.rate,
-        (&mut pipeline, workers),
-        &frames,
-        reporter.progress(),
-    );
-    replayed.ports.finish()?;
-    args.output.report(&report)
+    let now = frames.frame().time;
+    let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture, args.top);
+    // A user who interrupts the command waits for its report.
+    if interrupt::outcome().is_ok() {
+        let workers = (0..args.rate.workers).map(|_| args.caches.worker(&mut pipeline));
+        let workers = workers.collect();
+        report.rate = rate::measure(
+            &args.rate,
+            (&mut pipeline, workers),
+            (&replayed.held, now),
+            reporter.progress(),
+        );
+    }
+    report.note_held_packets(reporter);
+    args.report.report(&report)?;
+    interrupt::outcome()
 }
 
 /// What became of the packets.
@@ -118,43 +148,62 @@ struct Replayed {
     malformed: Vec<u64>,
     /// Flows whose time was over.
     removed: Vec<RemovedFlow>,
+    /// Packets to measure the rate with.
+    held: HeldFrames,
 }
+
+/// Packets between two reports of progress.
+const PACKETS_PER_REPORT: usize = 1 << 14;
 
 impl Replayed {
     /// Takes one packet after the other, at its time.
     fn run(
         &mut self,
         pipeline: &mut Pipeline,
-        frames: &Frames<'_>,
+        frames: &mut FrameStream,
         args: &Args,
         reporter: Reporter,
     ) -> Result<(), Failure> {
+        // Ctrl-C ends the capture, and the command reports what it has.
+        let _soft_stop = SoftStop::new();
         let mut worker = args.caches.worker(pipeline);
         let (mut progress, begin) = (reporter.progress(), Instant::now());
-        for (done, frame) in frames.all.iter().enumerate() {
-            if let Some(pace) = args.pace {
-                let due = frame.time.div_f64(pace);
-                while let Some(left) = due.checked_sub(begin.elapsed()) {
-                    // Nobody stops it.
-                    let _ = progress.report("replaying", done, frames.all.len());
-                    std::thread::sleep(left.min(Duration::from_millis(100)));
+        while frames.advance(pipeline)? {
+            let frame = frames.frame();
+            if args.pace.is_some() || frame.number % PACKETS_PER_REPORT == 0 {
+                if let Some(extent) = frames.extent() {
+                    let _ = progress.report("replaying", extent.read(), extent.length);
                 }
             }
+            if let Some(pace) = args.pace {
+                wait_until(begin, frame.time.div_f64(pace));
+            }
             pipeline.expire(frame.time);
-            self.take(&mut worker, frame)?;
+            self.held.add(&frame);
+            self.take(&mut worker, &frame)?;
         }
         self.removed = pipeline.collect_removed();
         Ok(())
     }
 
     fn take(&mut self, worker: &mut Worker, frame: &Frame<'_>) -> Result<(), Failure> {
-        let mut packet = [Packet::new(&frame.bytes, frame.in_port)];
+        let mut packet = [Packet::new(frame.bytes, frame.in_port)];
         for (number, &flaw) in Flaw::ALL.iter().enumerate() {
             self.malformed[number] += u64::from(packet[0].parsed().flaws.contains(flaw));
         }
         self.ports.received(PortNo(frame.in_port), frame);
         worker.process(&mut packet, frame.time, &mut self.ports);
         self.ports.check()
+    }
+}
+
+/// Sleeps until a time after `begin`, or until the command is interrupted.
+fn wait_until(begin: Instant, due: Duration) {
+    while let Some(left) = due.checked_sub(begin.elapsed()) {
+        if interrupt::is_requested() {
+            return;
+        }
+        std::thread::sleep(left.min(Duration::from_millis(100)));
     }
 }
 

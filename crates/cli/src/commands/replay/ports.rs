@@ -1,8 +1,6 @@
 //! What goes out: counted, and written to captures.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use classyard_datapath::flow::TableId;
@@ -13,7 +11,8 @@ use classyard_workload::packet::LinkType;
 
 use super::{in_port, make_folder};
 use crate::failure::Failure;
-use crate::input::switch::Frame;
+use crate::input::frames::Frame;
+use crate::output::records::RecordFile;
 
 /// What came in and went out by a port.
 #[derive(Clone, Copy, Default)]
@@ -23,7 +22,7 @@ pub(super) struct PortCount {
 }
 
 /// A capture that is written.
-type Written = PcapWriter<BufWriter<File>>;
+type Written = PcapWriter<RecordFile>;
 
 /// All ports, and the controller.
 pub(super) struct OutPorts {
@@ -72,40 +71,46 @@ impl OutPorts {
         self.failed.take().map_or(Ok(()), Err)
     }
 
-    /// Ends all captures.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        let folder = self.folder.unwrap_or_default();
-        for (name, file) in self.files {
-            let ended = file.finish();
-            ended.map_err(|error| Failure::file(&folder.join(name), error))?;
+    /// Writes what is buffered of all captures.
+    pub(super) fn flush(&mut self) -> Result<(), Failure> {
+        for file in self.files.values_mut() {
+            let flushed = file.flush();
+            flushed.map_err(|error| file.get_ref().failure(error))?;
         }
         Ok(())
     }
 
     fn write(&mut self, name: &str, bytes: &[u8]) {
-        let Some(folder) = &self.folder else {
+        if self.folder.is_none() || self.failed.is_some() {
             return;
-        };
-        let path = folder.join(name);
-        let written = file_of(&mut self.files, name, &path).and_then(|file| {
-            let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-            file.packet(self.stamp, length, bytes)
-        });
-        if let Err(error) = written {
-            self.failed.get_or_insert(Failure::file(&path, error));
         }
+        if let Err(failure) = self.write_packet(name, bytes) {
+            self.failed = Some(failure);
+        }
+    }
+
+    fn write_packet(&mut self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let folder = self.folder.as_deref().unwrap_or(Path::new(""));
+        let file = file_of(&mut self.files, name, &folder.join(name))?;
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let written = file.packet(self.stamp, length, bytes);
+        written.map_err(|error| file.get_ref().failure(error))
     }
 }
 
-/// The capture of a name, which is begun if it is not there.
+/// The capture of a name, which is begun if it is not there. Its header is in the file
+/// from the start, so that the file is a capture at any time.
 fn file_of<'f>(
     files: &'f mut BTreeMap<String, Written>,
     name: &str,
     path: &Path,
-) -> io::Result<&'f mut Written> {
+) -> Result<&'f mut Written, Failure> {
     if !files.contains_key(name) {
-        let file = BufWriter::new(File::create(path)?);
-        files.insert(name.to_owned(), PcapWriter::new(file, LinkType::Ethernet)?);
+        let begun = PcapWriter::new(RecordFile::create(path)?, LinkType::Ethernet);
+        let mut file = begun.map_err(|error| Failure::file(path, error))?;
+        let flushed = file.flush();
+        flushed.map_err(|error| file.get_ref().failure(error))?;
+        files.insert(name.to_owned(), file);
     }
     Ok(files.get_mut(name).expect("just made"))
 }

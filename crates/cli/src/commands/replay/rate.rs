@@ -20,7 +20,8 @@ use super::caches::CacheReport;
 use super::ports::Nowhere;
 use crate::bench::thread_cpu_time;
 use crate::failure::Failure;
-use crate::input::switch::Frames;
+use crate::input::frames::HeldFrames;
+use crate::input::limits::size;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct RateArgs {
@@ -35,7 +36,14 @@ pub(super) struct RateArgs {
     /// Changes of flows per second meanwhile: one is removed, or added again
     ///
     /// Each is a message by itself; every millisecond all are made visible.
-    #[arg(long, default_value = "0", value_name = "COUNT", value_parser = crate::input::count, help_heading = "Rate")]
+    #[arg(
+        long = "change-rate",
+        alias = "changes",
+        default_value = "0",
+        value_name = "N",
+        value_parser = crate::input::count,
+        help_heading = "Rate"
+    )]
     changes: usize,
 
     /// Change flows of this table alone; without it, of all tables in turn
@@ -48,6 +56,14 @@ pub(super) struct RateArgs {
         help_heading = "Rate"
     )]
     changes_in: Option<u8>,
+
+    /// Measure with the first packets of the capture that fit into this much memory
+    /// (32M, 1G, ...)
+    ///
+    /// K, M and G stand for 1,024 bytes, 1,024 K and 1,024 M. The other packets are
+    /// replayed, but not held; the report says how many packets were measured.
+    #[arg(long, default_value = "32M", value_name = "SIZE", value_parser = size, help_heading = "Rate")]
+    rate_memory: u64,
 
     /// Time each part of the way as well, which costs a little
     #[arg(long, help_heading = "Rate")]
@@ -72,6 +88,15 @@ impl RateArgs {
         }
     }
 
+    /// A place for the packets to measure with.
+    pub(super) fn held_frames(&self) -> HeldFrames {
+        let max_bytes = match self.seconds.is_zero() {
+            true => 0,
+            false => self.rate_memory,
+        };
+        HeldFrames::new(VECTOR, max_bytes)
+    }
+
     /// Whether there are flows to change where some are to be changed.
     pub(super) fn check(&self, pipeline: &Pipeline) -> Result<(), Failure> {
         if self.changes == 0 || self.changed(pipeline).next().is_some() {
@@ -82,7 +107,7 @@ impl RateArgs {
             None => "the pipeline".to_owned(),
         };
         let message = format!("{place} has no flow to change but those for table misses");
-        Err(Failure::usage(message).with_help("these stay, since packets need them; leave --changes out, or name a table with others with --changes-in"))
+        Err(Failure::usage(message).with_help("these stay, since packets need them; leave --change-rate out, or name a table with others with --changes-in"))
     }
 }
 
@@ -99,6 +124,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[derive(Serialize)]
 pub(super) struct Rate {
     workers: u32,
+    /// Packets of the capture that were processed again and again.
+    pub(super) held_packets: usize,
     packets: u64,
     cpu_seconds: f64,
     /// The sum over workers, each by its own CPU time.
@@ -193,21 +220,18 @@ struct Done {
 /// count.
 fn run(
     worker: &mut Worker,
-    frames: &Frames<'_>,
+    (frames, now): (&HeldFrames, Duration),
     (warm, stop): (Sender<()>, &AtomicBool),
     nodes: bool,
 ) -> Done {
     let mut vector = vec![Packet::default(); VECTOR];
-    let now = frames.all.last().map_or(Duration::ZERO, |last| last.time);
     let mut timer = Timer::new(nodes);
     let mut pass = |timer: &mut Timer, stop: Option<&AtomicBool>| {
         let mut packets = 0;
-        for frames in frames.all.chunks(VECTOR) {
+        for frames in frames.vectors() {
             let vector = &mut vector[..frames.len()];
             timer.begin();
-            for (packet, frame) in vector.iter_mut().zip(frames) {
-                packet.receive(&frame.bytes, frame.in_port);
-            }
+            frames.receive(vector);
             timer.node(Node::Parse, frames.len());
             worker.process_observed(vector, now, &mut Nowhere, timer);
             packets += frames.len() as u64;
@@ -233,15 +257,15 @@ fn run(
     }
 }
 
-/// Measures, for as long as the arguments say. `None` where there is nothing to
-/// measure.
+/// Measures, for as long as the arguments say, at the time `now` of the capture. `None`
+/// if there is nothing to measure.
 pub(super) fn measure(
     args: &RateArgs,
     (pipeline, mut workers): (&mut Pipeline, Vec<Worker>),
-    frames: &Frames<'_>,
+    (frames, now): (&HeldFrames, Duration),
     mut progress: impl Progress,
 ) -> Option<Rate> {
-    if frames.all.is_empty() || args.seconds.is_zero() {
+    if frames.packets() == 0 || args.seconds.is_zero() {
         return None;
     }
     let stop = AtomicBool::new(false);
@@ -251,7 +275,7 @@ pub(super) fn measure(
         let (warm, are_warm) = channel();
         let threads = workers.iter_mut().map(|worker| {
             let warm = warm.clone();
-            let run = move || run(worker, frames, (warm, stop), args.nodes);
+            let run = move || run(worker, (frames, now), (warm, stop), args.nodes);
             scope.spawn(run)
         });
         let threads: Vec<_> = threads.collect();
@@ -283,6 +307,7 @@ pub(super) fn measure(
     let caches = (!caches.is_empty()).then(|| CacheReport::new(&caches));
     Some(Rate {
         caches,
+        held_packets: frames.packets(),
         ..summary(args.workers, &done, changes)
     })
 }
@@ -311,6 +336,7 @@ fn summary(workers: u32, done: &[Done], changes: Option<f64>) -> Rate {
     });
     Rate {
         workers,
+        held_packets: 0,
         packets: done.iter().map(|done| done.packets).sum(),
         cpu_seconds: done.iter().map(|done| done.cpu_seconds).sum(),
         packets_per_second: rates.sum(),

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use classyard_datapath::flow::TableId;
+use classyard_datapath::flow::{FlowEntry, TableId};
 use classyard_datapath::group::GroupType;
+use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::{BandKind, MeterUnit};
-use classyard_datapath::pipeline::Pipeline;
+use classyard_datapath::pipeline::{Count, Pipeline};
 use classyard_datapath::{Flaw, PortNo};
 use serde::Serialize;
 
@@ -14,8 +15,9 @@ use super::caches::CacheReport;
 use super::rate::Rate;
 use crate::input::switch::Lines;
 use crate::output::style::{counted, grouped};
-use crate::output::table::{Side, Table, fact, heading};
+use crate::output::table::{Side, Table, fact, heading, remark};
 use crate::output::{Report, csv};
+use crate::reporter::Reporter;
 
 /// What a replay reports.
 #[derive(Serialize)]
@@ -24,11 +26,15 @@ pub(super) struct ReplayReport {
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
+    /// Flows beyond those of `--top`.
+    flows_not_listed: usize,
     removed: Vec<RemovedRow>,
     groups: Vec<GroupRow>,
     meters: Vec<MeterRow>,
     ports: Vec<PortRow>,
     controller: Vec<ReasonRow>,
+    /// Packets that were dropped at a limit, by the limit.
+    limits: Vec<ReasonRow>,
 }
 
 /// What was replayed.
@@ -128,6 +134,31 @@ pub(super) struct ReasonRow {
     packets: u64,
 }
 
+/// The flows of a pipeline by table and priority, or the `top` flows with most packets.
+fn flow_rows(pipeline: &Pipeline, lines: &Lines, top: Option<usize>) -> Vec<FlowRow> {
+    let mut entries: Vec<(&FlowEntry, Option<usize>, Count)> = pipeline
+        .flows()
+        .iter()
+        .map(|entry| (entry, lines.flow(entry), pipeline.flow_count(entry.id)))
+        .collect();
+    entries.sort_by_key(|(entry, line, _)| (entry.table, u16::MAX - entry.priority, *line));
+    if let Some(top) = top {
+        entries.sort_by_key(|(_, _, count)| std::cmp::Reverse(count.packets));
+        entries.truncate(top);
+    }
+    let rows = entries.into_iter().map(|(entry, line, count)| FlowRow {
+        line,
+        table: entry.table.0,
+        priority: entry.priority,
+        matches: entry.flow.to_string(),
+        actions: entry.instructions.to_string(),
+        packets: count.packets,
+        bytes: count.bytes,
+        last_seconds: pipeline.last_match(entry.id).map(|last| last.as_secs_f64()),
+    });
+    rows.collect()
+}
+
 /// Packets by what is malformed, where there are some.
 pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
     let rows = Flaw::ALL.iter().zip(packets);
@@ -139,12 +170,23 @@ pub(super) fn malformed(packets: &[u64]) -> Vec<ReasonRow> {
     .collect()
 }
 
+/// Packets that were dropped at a limit, by the limit, if there are some.
+fn limits(pipeline: &Pipeline) -> Vec<ReasonRow> {
+    let counts = pipeline.limit_counts();
+    let rows = PacketLimit::ALL.iter().map(|limit| ReasonRow {
+        reason: limit.name(),
+        packets: counts.get(*limit),
+    });
+    rows.filter(|row| row.packets > 0).collect()
+}
+
 impl ReplayReport {
     pub(super) fn new(
         pipeline: &Pipeline,
         lines: &Lines,
         replayed: &Replayed,
         capture: CaptureRow,
+        top: Option<usize>,
     ) -> ReplayReport {
         let tables = (0..=TableId::LAST.0).map(TableId);
         let tables = tables.filter_map(|table| {
@@ -158,22 +200,8 @@ impl ReplayReport {
                 matched: count.matched,
             })
         });
-        let flows = pipeline.flows().iter().map(|entry| {
-            let count = pipeline.flow_count(entry.id);
-            let last = pipeline.last_match(entry.id);
-            FlowRow {
-                line: lines.flow(entry),
-                table: entry.table.0,
-                priority: entry.priority,
-                matches: entry.flow.to_string(),
-                actions: entry.instructions.to_string(),
-                packets: count.packets,
-                bytes: count.bytes,
-                last_seconds: last.map(|last| last.as_secs_f64()),
-            }
-        });
-        let mut flows: Vec<FlowRow> = flows.collect();
-        flows.sort_by_key(|flow| (flow.table, u16::MAX - flow.priority, flow.line));
+        let flow_count = pipeline.flows().iter().count();
+        let flows = flow_rows(pipeline, lines, top);
         let removed = replayed.removed.iter().map(|gone| RemovedRow {
             line: lines.flow(&gone.entry),
             table: gone.entry.table.0,
@@ -247,6 +275,7 @@ impl ReplayReport {
             capture,
             rate: None,
             tables: tables.collect(),
+            flows_not_listed: flow_count - flows.len(),
             flows,
             removed: removed.collect(),
             groups: groups.collect(),
@@ -255,6 +284,19 @@ impl ReplayReport {
             controller: controller
                 .map(|(&reason, &packets)| ReasonRow { reason, packets })
                 .collect(),
+            limits: limits(pipeline),
+        }
+    }
+
+    /// Notes that the rate is of a part of the capture only.
+    pub(super) fn note_held_packets(&self, reporter: Reporter) {
+        let Some(rate) = &self.rate else { return };
+        if rate.held_packets < self.capture.packets {
+            reporter.note(&format!(
+                "the rate is of the first {} of {}; --rate-memory sets how many are held",
+                grouped(rate.held_packets),
+                counted(self.capture.packets, "packet")
+            ));
         }
     }
 
@@ -284,7 +326,11 @@ impl ReplayReport {
                 flow.actions.clone(),
             ]);
         }
-        table.write(out)
+        table.write(out)?;
+        match self.flows_not_listed {
+            0 => Ok(()),
+            count => remark(out, &format!("and {}", counted(count, "more flow"))),
+        }
     }
 
     fn write_removed(&self, out: &mut dyn Write) -> io::Result<()> {
@@ -439,8 +485,17 @@ impl Report for ReplayReport {
                 format!("{} {}", grouped(row.packets), row.reason),
             )?;
         }
+        for row in &self.limits {
+            let text = format!("{} {}", grouped(row.packets), row.reason);
+            fact(out, "Dropped at a limit", text)?;
+        }
         if let Some(rate) = &self.rate {
-            fact(out, "Rate", rate.text())?;
+            let mut text = rate.text();
+            if rate.held_packets < *packets {
+                let held = grouped(rate.held_packets);
+                text += &format!(", with the first {held} packets");
+            }
+            fact(out, "Rate", text)?;
             for (name, text) in rate.caches().into_iter().flat_map(CacheReport::facts) {
                 fact(out, name, text)?;
             }

@@ -77,8 +77,8 @@ Examples:
   classyard reproduce fch14 --quick
   classyard reproduce fts25 --quick
   classyard reproduce tm19
-  classyard reproduce tm19 --section 5 --quick --out switch
-  classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k --out figures
+  classyard reproduce tm19 --section 5 --quick -o switch
+  classyard reproduce tm19 --figures tables --sizes 1k,4k,16k,64k,256k -o figures
   classyard reproduce sfl17 --figures updates --sets 3 --run 2s")]
 pub(crate) struct Args {
     /// The paper
@@ -91,8 +91,15 @@ pub(crate) struct Args {
     section: Option<PaperSection>,
 
     /// The folder to write to; it is made if it is not there
-    #[arg(short, long, default_value = "reproduced", value_name = "FOLDER")]
-    out: PathBuf,
+    #[arg(
+        short,
+        long,
+        alias = "out",
+        default_value = "reproduced",
+        value_name = "DIR",
+        help_heading = "Output"
+    )]
+    output: PathBuf,
 
     /// The figures to draw, all of the paper unless given
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -151,7 +158,7 @@ pub(crate) struct Args {
     run: Option<Duration>,
 
     /// Where random numbers begin
-    #[arg(long, default_value_t = 1, value_name = "NUMBER")]
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
     seed: u64,
 }
 

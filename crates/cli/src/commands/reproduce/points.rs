@@ -6,7 +6,7 @@
 //! short is dropped.
 
 use std::collections::HashMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
+use crate::output::records::RecordFile;
 
 /// The name of the file.
 pub(super) const FILE: &str = "points.ndjson";
@@ -58,7 +59,7 @@ struct Line {
 /// The measurements that are done.
 pub(super) struct Points {
     path: PathBuf,
-    file: File,
+    file: RecordFile,
     done: HashMap<String, Value>,
 }
 
@@ -94,6 +95,7 @@ impl Points {
         let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
         file.set_len(length).map_err(|error| fail(&error))?;
         std::io::Seek::seek(&mut file, std::io::SeekFrom::End(0)).map_err(|error| fail(&error))?;
+        let file = RecordFile::after(&path, file, length);
         let mut points = Points { path, file, done };
         if whole.is_empty() {
             points.write(circumstances)?;
@@ -139,12 +141,12 @@ impl Points {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
         let written = self.file.write_all(&text).and_then(|()| self.file.flush());
-        written.map_err(|error| Failure::file(&self.path, error))
+        written.map_err(|error| self.file.failure(error))
     }
 }
 
 /// What helps against a file that does not fit.
-const RESTART: &str = "--out names another folder; --restart measures everything again";
+const RESTART: &str = "--output names another folder; --restart measures everything again";
 
 fn read(
     path: &Path,
@@ -226,7 +228,7 @@ mod tests {
 
         let other = refused(Points::open(&folder, &circumstances("2"), false));
         assert!(
-            other.contains("another reproduction: --seed 1; --out"),
+            other.contains("another reproduction: --seed 1; --output"),
             "{other}"
         );
         fs::write(&path, "nonsense\n").unwrap();

@@ -17,9 +17,10 @@ use super::{Args, Paper};
 use crate::bench::{
     CpuPair, CpuPinning, PAPER_CHANGES, Run, generated_policy, generated_trace, size_name,
 };
-use crate::chart::{Chart, Series, draw_groups};
+use crate::chart::{Chart, Picture, Series, draw_groups};
 use crate::failure::Failure;
 use crate::input::family::{FamilyName, profile};
+use crate::output::file::to_file;
 use crate::output::stdout;
 use crate::output::table::{Side, Table};
 use crate::reporter::{Progress, Reporter};
@@ -79,7 +80,7 @@ impl<'a> Study<'a> {
     /// Opens the folder. A report of an earlier run is removed: the one at the
     /// end is about everything.
     pub(super) fn new(args: &'a Args, reporter: Reporter) -> Result<Study<'a>, Failure> {
-        fs::create_dir_all(&args.out).map_err(|error| Failure::file(&args.out, error))?;
+        fs::create_dir_all(&args.output).map_err(|error| Failure::file(&args.output, error))?;
         let names: Vec<&str> = match args.profiles.as_slice() {
             [] => Profile::BUILT_IN.to_vec(),
             given => given.iter().map(String::as_str).collect(),
@@ -91,7 +92,7 @@ impl<'a> Study<'a> {
         let run = Run::now(args.seed);
         let mut study = Study {
             args,
-            points: Points::open(&args.out, &circumstances(args, &run), args.restart)?,
+            points: Points::open(&args.output, &circumstances(args, &run), args.restart)?,
             profiles,
             processors: CpuPinning::Automatic.choose().unwrap_or_default(),
             reporter,
@@ -105,7 +106,7 @@ impl<'a> Study<'a> {
             let measured = crate::output::style::counted(study.points.len(), "measurement");
             study.reporter.note(&format!(
                 "going on after {measured} in {}",
-                args.out.join(super::points::FILE).display()
+                args.output.join(super::points::FILE).display()
             ));
         }
         if !args.quick {
@@ -113,7 +114,7 @@ impl<'a> Study<'a> {
                 "every measurement is kept: an interrupted run goes on with the same command",
             );
         }
-        let report = args.out.join(REPORT);
+        let report = args.output.join(REPORT);
         match fs::remove_file(&report) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Failure::file(&report, error));
@@ -280,12 +281,7 @@ impl<'a> Study<'a> {
         chart: &Chart<'_>,
         series: &[Series],
     ) -> Result<(), Failure> {
-        let path = self.args.out.join(name);
-        chart
-            .draw(&path, series)
-            .map_err(|error| Failure::file(&path, error))?;
-        self.written.push(name.to_owned());
-        Ok(())
+        self.write_picture(name, chart.draw(series))
     }
 
     /// Draws a figure whose x axis has names.
@@ -296,18 +292,19 @@ impl<'a> Study<'a> {
         groups: &[String],
         series: &[Series],
     ) -> Result<(), Failure> {
-        let path = self.args.out.join(name);
-        draw_groups(&path, chart, groups, series).map_err(|error| Failure::file(&path, error))?;
-        self.written.push(name.to_owned());
-        Ok(())
+        self.write_picture(name, draw_groups(chart, groups, series))
+    }
+
+    fn write_picture(&mut self, name: &str, picture: Picture) -> Result<(), Failure> {
+        let path = self.args.output.join(name);
+        let picture = picture.map_err(|error| Failure::file(&path, error))?;
+        self.write(name, &picture)
     }
 
     /// Writes a file, which is there in full or not at all.
     fn write(&mut self, name: &str, text: &str) -> Result<(), Failure> {
-        let path = self.args.out.join(name);
-        let part = self.args.out.join(format!("{name}.part"));
-        fs::write(&part, text).map_err(|error| Failure::file(&part, error))?;
-        fs::rename(&part, &path).map_err(|error| Failure::file(&path, error))?;
+        let path = self.args.output.join(name);
+        to_file(&path, |out| Ok(out.write_all(text.as_bytes())?))?;
         self.written.push(name.to_owned());
         Ok(())
     }
@@ -339,7 +336,7 @@ impl<'a> Study<'a> {
             facts: &facts,
             remarks: &remarks,
         };
-        let folder = self.args.out.clone();
+        let folder = self.args.output.clone();
         let picture = |name: &str| -> Result<String, Failure> {
             let path = folder.join(name);
             fs::read_to_string(&path).map_err(|error| Failure::file(&path, error))

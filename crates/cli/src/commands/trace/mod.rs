@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use classyard_datapath::Packet;
-use classyard_datapath::pipeline::{CacheAnswer, Discard, Worker};
+use classyard_datapath::pipeline::{CacheAnswer, Discard, Pipeline, Worker};
 
 use crate::failure::Failure;
 use crate::input::caches::CacheArgs;
-use crate::input::switch::{Frames, SwitchArgs, add_ports};
+use crate::input::frames::FrameStream;
+use crate::input::switch::{SwitchArgs, add_ports};
+use crate::interrupt;
 use crate::output::OutputArgs;
 use crate::output::style::counted;
 use crate::reporter::Reporter;
@@ -107,33 +109,16 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             .output
             .report(&TraceReport::new(&lines, &traced, &story));
     }
-    let capture = args.switch.read_capture(reporter)?;
-    let frames = Frames::of(&capture, args.switch.in_port, reporter)?;
-    let Some(place) = frames
-        .all
-        .iter()
-        .position(|frame| frame.number == args.packet)
-    else {
-        return Err(Failure::usage(format!(
-            "there is no packet {} in {}; expected one of {}",
-            args.packet,
-            capture.source(),
-            counted(frames.all.len(), "packet")
-        )));
-    };
-    add_ports(&mut pipeline, frames.all.iter().map(|frame| frame.in_port));
+    let mut frames = FrameStream::open(&args.switch, &mut pipeline)?;
     let mut worker = args.caches.patient_worker(&mut pipeline);
-    for frame in &frames.all[..place] {
-        pipeline.expire(frame.time);
-        let mut before = [Packet::new(&frame.bytes, frame.in_port)];
-        worker.process(&mut before, frame.time, &mut Discard);
-    }
-    let frame = &frames.all[place];
+    seek(&mut frames, args.packet, (&mut pipeline, &mut worker))?;
+    frames.warn(reporter);
+    let frame = frames.frame();
     pipeline.expire(frame.time);
-    let packet = Packet::new(&frame.bytes, frame.in_port);
+    let packet = Packet::new(frame.bytes, frame.in_port);
     let story = pipeline.trace(&packet, frame.time, args.near);
     let traced = Traced {
-        source: capture.source().to_owned(),
+        source: frames.source().to_owned(),
         number: Some(frame.number),
         in_port: frame.in_port,
         time: frame.time,
@@ -142,6 +127,43 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
     };
     args.output
         .report(&TraceReport::new(&lines, &traced, &story))
+}
+
+/// Reads a capture up to a packet, and processes those before it.
+fn seek(
+    frames: &mut FrameStream,
+    number: usize,
+    (pipeline, worker): (&mut Pipeline, &mut Worker),
+) -> Result<(), Failure> {
+    if number == 0 {
+        return Err(Failure::usage(
+            "there is no packet 0; packets are counted from 1",
+        ));
+    }
+    while frames.advance(pipeline)? {
+        let frame = frames.frame();
+        if frame.number == number {
+            return Ok(());
+        }
+        if frame.number > number {
+            break;
+        }
+        pipeline.expire(frame.time);
+        let mut before = [Packet::new(frame.bytes, frame.in_port)];
+        worker.process(&mut before, frame.time, &mut Discard);
+    }
+    interrupt::outcome()?;
+    frames.check()?;
+    let (source, packets) = (frames.source(), frames.packets_read());
+    Err(Failure::usage(match number {
+        _ if number <= packets => {
+            format!("packet {number} of {source} cannot be made an Ethernet frame")
+        }
+        _ => format!(
+            "there is no packet {number} in {source}; expected one of {}",
+            counted(packets, "packet")
+        ),
+    }))
 }
 
 /// What the caches of a worker know of a packet, and what they know after it: its story

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use classyard_datapath::flow::FlowEntry;
+use classyard_datapath::limits::PacketLimit;
 use classyard_datapath::meter::BandKind;
 use classyard_datapath::pipeline::{CacheAnswer, FieldChange, Lookup, Step, Story};
 use classyard_datapath::{Field, FieldValue, Flaw, Packet, PacketKey, PortNo, Prerequisite};
@@ -336,6 +337,7 @@ impl TraceReport {
                     depth += usize::from(bucket.is_some());
                 }
                 Step::BucketDone => row.step = "bucket done",
+                Step::Limited(limit) => row.step = limit.name(),
                 Step::Sent { port, queue, bytes } => {
                     row.step = "sent";
                     row.sent = Some(SentRow {
@@ -511,6 +513,10 @@ impl StepRow {
         }
         match self.step {
             "action set" => writeln!(out, "{indent}its action set:"),
+            limit if PacketLimit::ALL.iter().any(|one| one.name() == limit) => {
+                let text = format!("dropped: {limit}");
+                writeln!(out, "{indent}{}", paint(NOTABLE, &text))
+            }
             "remarked" => writeln!(out, "{indent}remarked   {}", paint(DIM, &changes)),
             _ => Ok(()),
         }

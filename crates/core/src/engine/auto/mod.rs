@@ -374,7 +374,7 @@ impl Auto {
 fn look_up(classifier: &dyn Classifier, keys: KeySlice<'_>, batch: usize, scratch: &mut Scratch) {
     if batch == 1 {
         for key in keys.iter() {
-            std::hint::black_box(classifier.classify_one(key, scratch));
+            std::hint::black_box(classifier.classify_one(key));
         }
         return;
     }
@@ -382,7 +382,6 @@ fn look_up(classifier: &dyn Classifier, keys: KeySlice<'_>, batch: usize, scratc
     for first in (0..keys.len()).step_by(batch) {
         let some = keys.range(first..keys.len().min(first + batch));
         let winners = &mut winners[..some.len()];
-        winners.fill(Winner::MISS);
         classifier.classify_batch(some, winners, scratch);
         std::hint::black_box(winners);
     }

@@ -118,8 +118,7 @@ fn gaps_between_hosts_share_a_vector_and_open_fields_have_none() {
     let field = schema.field_ids().nth(1).unwrap();
     for (key, bits, id) in [(keys.key(0), 1, None), (keys.key(1), 32, Some(1))] {
         let mut mask = vec![0; schema.key_words()];
-        let scratch = &mut Scratch::new();
-        let winner = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        let winner = built.classify_masked(key, &mut mask);
         assert_eq!(winner.rule(), id.map(RuleId::from_index));
         let ones = mask.iter().map(|word| word.count_ones()).sum::<u32>();
         let of_field = schema.get_field(&mask, field).count_ones();
@@ -137,7 +136,7 @@ fn rules_that_match_everything_have_one_vector() {
         let built = build(&set);
         assert_eq!(built.stats().tables, 1);
         assert_eq!(count(built.as_ref(), "bit vectors"), vectors);
-        let found = built.classify_one(&vec![7; set.schema().key_words()], &mut Scratch::new());
+        let found = built.classify_one(&vec![7; set.schema().key_words()]);
         assert_eq!(found.rule(), (rules > 0).then(|| RuleId::from_index(0)));
     }
 }
@@ -203,7 +202,7 @@ fn hidden_rules_are_passed_over() {
     for key in keys.as_slice().iter() {
         let expected = left.scan(key);
         let mut mask = vec![0; words];
-        let winner = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        let winner = built.classify_masked(key, &mut mask);
         assert_eq!(winner, expected);
         let trace = built.trace(key);
         assert_eq!(trace.winner, expected);

@@ -116,10 +116,10 @@ fn check(built: &dyn Classifier, keys: &KeyVec, left: &RuleSet) {
     for key in keys.as_slice().iter() {
         let expected = left.scan(key);
         let mut mask = vec![0; key.len()];
-        let masked = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        let masked = built.classify_masked(key, &mut mask);
         assert_eq!(masked, expected);
         check_trace(&built.trace(key), built.stats().tables, expected);
-        assert_eq!(built.classify_one(key, scratch), expected);
+        assert_eq!(built.classify_one(key), expected);
         for _ in 0..4 {
             let other = key.iter().zip(&mask);
             let other = other.map(|(word, mask)| word ^ (splitmix(&mut state) & !mask));
@@ -398,7 +398,7 @@ fn hosts_are_cut_and_other_fields_do_not_matter() {
     let field = schema.field_ids().nth(1).unwrap();
     for (key, most, id) in [(keys.key(0), 8, None), (keys.key(1), 32, Some(500))] {
         let mut mask = vec![0; schema.key_words()];
-        let winner = built.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+        let winner = built.classify_masked(key, &mut mask);
         assert_eq!(winner.rule(), id.map(RuleId::from_index));
         let ones: u32 = mask.iter().map(|word| word.count_ones()).sum();
         assert_eq!(ones, schema.get_field(&mask, field).count_ones());

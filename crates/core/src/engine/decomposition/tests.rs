@@ -411,7 +411,7 @@ fn the_papers_example_is_classified() {
         for (header, expected) in &headers {
             let mut keys = KeyVec::new(&schema);
             keys.push(header).unwrap();
-            let found = built.classify_one(keys.key(0), &mut Scratch::new());
+            let found = built.classify_one(keys.key(0));
             assert_eq!(found.rule(), expected.map(RuleId::from_index));
         }
     }
@@ -447,7 +447,7 @@ fn hidden_rules_are_passed_over() {
         for key in keys.as_slice().iter().step_by(5) {
             let expected = left.scan(key);
             let mut mask = vec![0; keys.as_slice().width()];
-            let winner = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
+            let winner = built.improve_masked(key, Winner::MISS, &mut mask);
             assert_eq!(winner, expected);
             let trace = built.trace(key);
             assert_eq!(trace.winner, expected);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::conflicts;
 use super::grow::{self, Growth};
-use super::learn::{Budget, Learner};
+use super::learn::{Budget, LearnerOptions, Planner};
 use super::lookup::{Buffers, Lookup, LookupConfig};
 use super::maintain::{self, Adoption, Baseline, Parts, RootPlan, Snapshot};
 use super::rows::{RowShape, Rows};
@@ -65,15 +65,18 @@ impl<const W: usize> Forest<W> {
     /// Without rules, which will be of that shape.
     pub(super) fn new(shape: RowShape, settings: Settings, lookup: LookupConfig) -> Forest<W> {
         let huge_pages = settings.has(Feature::HugePages);
-        let any_bits = settings.has(Feature::AnyBits);
-        let (target, most) = (settings.target, settings.most);
-        let fingerprints = shape.wide().is_some();
-        let learner = Learner::new(shape.schema(), target, most, fingerprints, any_bits);
+        let options = LearnerOptions {
+            target: settings.target,
+            most: settings.most,
+            fingerprints: shape.wide().is_some(),
+            any_bits: settings.has(Feature::AnyBits),
+        };
+        let planner = Planner::new(shape.schema(), &options);
         Forest {
             settings,
             lookup,
             structure: Structure::new(shape, settings.seed, huge_pages),
-            growth: Growth::new(learner, settings.most),
+            growth: Growth::new(planner, settings.most),
             baseline: Baseline::default(),
             adoption: Adoption::none(),
             changes: 0,
@@ -376,7 +379,7 @@ impl<const W: usize> Forest<W> {
 
     /// An empty snapshot.
     pub(super) fn snapshot(&self) -> Snapshot<W> {
-        Snapshot::new(&self.structure, self.growth.learner())
+        Snapshot::new(&self.structure, self.growth.planner())
     }
 
     /// Copies some rules to a snapshot; says whether all have been seen.

@@ -82,8 +82,9 @@
 //!
 //! [TM19]: crate::papers#tm19
 
-use crate::engine::adapter::build_dynamic;
+use crate::engine::adapter::build_dynamic_every_width;
 use crate::engine::{Engine, EngineOption, Wraps};
+use crate::schema::KEY_WIDTHS;
 use crate::simd::Isa;
 
 mod conflicts;
@@ -147,6 +148,7 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    build: build_dynamic::<engine::AnyWidth>,
+    key_widths: &KEY_WIDTHS,
+    build: build_dynamic_every_width::<engine::AnyWidth>,
     estimate: estimate::estimate,
 };

@@ -4,7 +4,7 @@
 use super::choose::{Budget, Chooser, cuts};
 use super::node::Cut;
 use super::*;
-use crate::classifier::{Limits, Scratch};
+use crate::classifier::Limits;
 use crate::engine::tree::kit::{ANY, build, check, count, keys, range, rules, schema};
 use crate::engine::tree::{Grid, Side};
 use crate::key::KeyVec;
@@ -34,7 +34,7 @@ fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     let field = schema.field_ids().nth(1).unwrap();
     for (key, bits, id) in [(keys.key(0), 7, None), (keys.key(1), 32, Some(50))] {
         let mut mask = vec![0; schema.key_words()];
-        let winner = built.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+        let winner = built.classify_masked(key, &mut mask);
         assert_eq!(winner.rule(), id.map(RuleId::from_index));
         let ones: u32 = mask.iter().map(|word| word.count_ones()).sum();
         let of_field = schema.get_field(&mask, field).count_ones();

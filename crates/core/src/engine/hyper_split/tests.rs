@@ -3,7 +3,7 @@
 
 use super::choose::{Chooser, Cut};
 use super::*;
-use crate::classifier::{Limits, Scratch};
+use crate::classifier::Limits;
 use crate::engine::tree::Grid;
 use crate::engine::tree::kit::{ANY, build, check, count, keys, range, rules, schema};
 use crate::key::KeyVec;
@@ -31,7 +31,7 @@ fn hosts_are_in_one_leaf_each_and_other_fields_do_not_matter() {
     let field = schema.field_ids().nth(1).unwrap();
     for (key, bits, id) in [(keys.key(0), 1, None), (keys.key(1), 32, Some(500))] {
         let mut mask = vec![0; schema.key_words()];
-        let winner = built.classify_masked(key, Winner::MISS, &mut mask, &mut Scratch::new());
+        let winner = built.classify_masked(key, &mut mask);
         assert_eq!(winner.rule(), id.map(RuleId::from_index));
         let ones: u32 = mask.iter().map(|word| word.count_ones()).sum();
         assert_eq!(

@@ -257,8 +257,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
     }
 
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
-        let inner = self.inner.engine.classify_one(key, &mut Scratch::new());
-        let found = if inner.beats(best) { inner } else { best };
+        let found = self.inner.engine.improve_one(key, best);
         self.corrected(key, found, best)
     }
 
@@ -270,7 +269,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
         best.clear();
         best.extend_from_slice(winners);
         let slice = KeySlice::new(keys.as_flattened(), W);
-        self.inner.engine.classify_batch(slice, winners, scratch);
+        self.inner.engine.improve_batch(slice, winners, scratch);
         if self.waiting() == 0 {
             return;
         }
@@ -281,7 +280,7 @@ impl<const W: usize> Algorithm<W> for Buffered {
 
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let engine = &self.inner.engine;
-        let found = engine.classify_masked(key, best, mask, &mut Scratch::new());
+        let found = engine.improve_masked(key, best, mask);
         match found.rule() {
             Some(id) if found != best && self.inner.refused.contains(&id) => {
                 self.master.scan_masked(key, best, mask)

@@ -336,7 +336,7 @@ impl<const W: usize> Algorithm<W> for Paper {
     }
 
     fn improve(&self, key: &[u64; W], best: Winner) -> Winner {
-        let found = self.inner.classify_one(key, &mut Scratch::new());
+        let found = self.inner.classify_one(key);
         self.resolve(key, found).or(best)
     }
 
@@ -361,7 +361,7 @@ impl<const W: usize> Algorithm<W> for Paper {
     /// All that is compared counts, whatever the candidate.
     fn improve_masked(&self, key: &[u64; W], best: Winner, mask: &mut [u64; W]) -> Winner {
         let inner = &self.inner;
-        let found = inner.classify_masked(key, Winner::MISS, mask, &mut Scratch::new());
+        let found = inner.improve_masked(key, Winner::MISS, mask);
         let outcome = self.correct(key, self.old_index(found), |rule, _, matches| {
             if matches {
                 unwildcard::confirm(rule, key, mask);
@@ -392,7 +392,7 @@ impl<const W: usize> Algorithm<W> for Paper {
     /// The inner engine as one table, then the buffer, then what was searched of
     /// the master list.
     fn trace(&self, key: &[u64; W]) -> LookupTrace {
-        let found = self.inner.classify_one(key, &mut Scratch::new());
+        let found = self.inner.classify_one(key);
         let winner = self.resolve(key, found);
         let mut probes = Vec::new();
         for probe in self.inner.trace(key).probes {

@@ -75,6 +75,7 @@ const LIST: Engine = Engine {
     options: &[],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
+    key_widths: &FEW_WIDTHS,
     build: build_static::<List>,
     estimate: |_, shape| {
         Ok(Costs {
@@ -228,7 +229,7 @@ impl World {
             .classify_batch(keys.as_slice(), &mut winners, scratch);
         for (key, winner) in keys.as_slice().iter().zip(winners) {
             assert_eq!(winner, expected(key));
-            assert_eq!(self.subject.classify_one(key, scratch), winner);
+            assert_eq!(self.subject.classify_one(key), winner);
             let trace = self.subject.trace(key);
             assert_eq!(trace.winner, winner);
             let probes = trace.probes.iter();
@@ -236,9 +237,7 @@ impl World {
             let won = trace.probes.iter().filter_map(|probe| probe.winner.rule());
             assert!(named.chain(won).all(|rule| self.rules.contains_key(&rule)));
             let mut mask = vec![0; key.len()];
-            let masked = self
-                .subject
-                .classify_masked(key, Winner::MISS, &mut mask, scratch);
+            let masked = self.subject.classify_masked(key, &mut mask);
             assert_eq!(masked, winner);
             // What the outcome does not depend on may be anything.
             let other: Vec<u64> = key.iter().zip(&mask).map(|(k, m)| k & m).collect();
@@ -434,7 +433,7 @@ fn figure(text: &str) -> (Box<dyn Classifier>, impl Fn(&dyn Classifier, u64) -> 
     let lookup = move |classifier: &dyn Classifier, value| {
         let mut keys = KeyVec::new(classifier.schema());
         keys.push(&[u128::from(value)]).unwrap();
-        let winner = classifier.classify_one(keys.key(0), &mut Scratch::new());
+        let winner = classifier.classify_one(keys.key(0));
         winner.rule().map_or(0, RuleId::get)
     };
     (built.unwrap(), lookup)

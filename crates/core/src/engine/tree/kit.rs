@@ -89,7 +89,7 @@ pub(in crate::engine) fn check(built: &dyn Classifier, keys: &KeyVec, left: &Rul
     for key in keys.as_slice().iter() {
         let expected = left.scan(key);
         let mut mask = vec![0; key.len()];
-        let masked = built.classify_masked(key, Winner::MISS, &mut mask, scratch);
+        let masked = built.classify_masked(key, &mut mask);
         assert_eq!(masked, expected);
         assert_eq!(built.trace(key).winner, expected);
         for _ in 0..4 {

@@ -260,6 +260,11 @@ impl<const W: usize> TupleSpace<W> {
         &self.tables[table.index()].mask
     }
 
+    /// Rules of a table.
+    pub(super) fn rules_in(&self, table: TableNumber) -> usize {
+        self.tables[table.index()].rules
+    }
+
     pub(super) fn mark(&self, table: TableNumber) -> Mark {
         self.tables[table.index()].mark
     }
@@ -504,14 +509,15 @@ impl<const W: usize> TupleSpace<W> {
     }
 
     /// Moves the rules that fit the table `to` there from the table `from`, as
-    /// long as no chain there grows longer than `limit`.
+    /// long as no chain there grows longer than `limit`. Returns the number of
+    /// rules that were moved.
     pub(super) fn move_fitting(
         &mut self,
         from: TableNumber,
         to: TableNumber,
         limit: usize,
         monitor: &mut Monitor<'_>,
-    ) -> Result<(), BuildError> {
+    ) -> Result<usize, BuildError> {
         let mask = *self.mask(to);
         let bytes = bytes_of::<EntryIndex>(self.tables[from.index()].rules);
         monitor.memory().take(bytes)?;
@@ -521,16 +527,18 @@ impl<const W: usize> TupleSpace<W> {
                 moving.push(entry);
             }
         })?;
+        let mut moved_rules = 0;
         for &entry in &moving {
             monitor.work(1)?;
             if self.chain(to, entry).take(limit).count() < limit {
                 self.unlink(entry, monitor)?;
                 self.link(to, entry, monitor)?;
+                moved_rules += 1;
             }
         }
         drop(moving);
         monitor.memory().give_back(bytes);
-        Ok(())
+        Ok(moved_rules)
     }
 
     /// Sorts stored rules, the best first.

@@ -119,8 +119,8 @@ impl Accepted<EngineReplica> for AcceptedRules {
             &self.schemas[0],
             &limits.within(engine.capacity()),
             self.rules,
-            || live.part_bytes(PartId::FIRST),
-            |id| standing(pending, live, id) != 0,
+            &|| live.part_bytes(PartId::FIRST),
+            &|id| standing(pending, live, id) != 0,
         );
         self.rules_after = checked.map_err(|error| limits.blame(error, engine.engine()))?;
         Ok(transaction.changes().len())

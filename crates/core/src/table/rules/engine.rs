@@ -213,8 +213,9 @@ impl Table {
 }
 
 impl Reader {
-    /// Improves `winners[i]` by the best rule that matches `keys[i]`, all at
-    /// one version, which is returned.
+    /// Sets `winners[i]` to the best rule that matches `keys[i]`,
+    /// [`Winner::MISS`] if no rule does. All keys are looked up at one version,
+    /// which is returned.
     ///
     /// # Panics
     /// When there are not as many winners as keys, or the keys are of another

@@ -27,7 +27,7 @@
 
 use std::time::Duration;
 
-use super::cache_status::Clock;
+use super::cache_settings::Clock;
 
 /// The share of all time that rounds may cost.
 const EXPLORING: f64 = 0.0075;

@@ -438,13 +438,18 @@ pub(super) fn ask(
         Question::Batch { keys, best } => {
             counters.batches += 1;
             counters.batch_keys += keys.len();
-            let mut found = best.clone();
-            classifier.classify_batch(keys.as_slice(), &mut found, scratch);
-            same_winners(keys, best, expected, &found)
+            let mut improved = best.clone();
+            classifier.improve_batch(keys.as_slice(), &mut improved, scratch);
+            same_winners(keys, best, expected, &improved)?;
+            // The candidates are left in the buffer: they must not count.
+            let mut classified = best.clone();
+            classifier.classify_batch(keys.as_slice(), &mut classified, scratch);
+            let misses = vec![Winner::MISS; keys.len()];
+            same_winners(keys, &misses, &oracle.winners(keys), &classified)
         }
         Question::One { keys } => {
             counters.singles += 1;
-            let found = classifier.classify_one(keys.key(0), scratch);
+            let found = classifier.classify_one(keys.key(0));
             same_winners(keys, &[Winner::MISS], expected, &[found])
         }
         Question::Masked {
@@ -455,7 +460,7 @@ pub(super) fn ask(
         } => {
             counters.masked += 1;
             let mut mask = preset.clone();
-            let found = classifier.classify_masked(keys.key(0), *best, &mut mask, scratch);
+            let found = classifier.improve_masked(keys.key(0), *best, &mut mask);
             same_winners(keys, &[*best], expected, &[found])?;
             mask_holds(oracle, keys.key(0), *best, preset, &mask)?;
             match flips {
@@ -468,7 +473,7 @@ pub(super) fn ask(
             let mut found = best.clone();
             let mut masks = preset.repeat(keys.len());
             let slice = keys.as_slice();
-            classifier.classify_batch_masked(slice, &mut found, &mut masks, scratch);
+            classifier.improve_batch_masked(slice, &mut found, &mut masks, scratch);
             same_winners(keys, best, expected, &found)?;
             let rows = masks.chunks_exact(slice.width());
             slice
@@ -513,14 +518,14 @@ pub(super) fn chain(
         counters.chains += keys.len();
         let miss = vec![Winner::MISS; keys.len()];
         let mut found = miss.clone();
-        first.classify_batch(keys.as_slice(), &mut found, scratch);
-        second.classify_batch(keys.as_slice(), &mut found, scratch);
+        first.improve_batch(keys.as_slice(), &mut found, scratch);
+        second.improve_batch(keys.as_slice(), &mut found, scratch);
         same_winners(keys, &miss, expected, &found)?;
         let clear = vec![0; keys.schema().key_words()];
         for (row, key) in keys.as_slice().iter().enumerate() {
             let mut mask = clear.clone();
-            let best = first.classify_masked(key, Winner::MISS, &mut mask, scratch);
-            found[row] = second.classify_masked(key, best, &mut mask, scratch);
+            let best = first.classify_masked(key, &mut mask);
+            found[row] = second.improve_masked(key, best, &mut mask);
             same_winners(keys, &miss, &expected[..=row], &found[..=row])?;
             mask_holds(oracle, key, Winner::MISS, &clear, &mask)?;
         }

@@ -67,15 +67,12 @@ fn pass(
     scratch: &mut Scratch,
 ) -> u64 {
     if together == 1 {
-        let ranks = keys
-            .iter()
-            .map(|key| classifier.classify_one(key, scratch).rank());
+        let ranks = keys.iter().map(|key| classifier.classify_one(key).rank());
         return ranks.fold(0, |folded, rank| folded ^ rank);
     }
     let mut winners = vec![Winner::MISS; together];
     batches(keys, together).fold(0, |folded, batch| {
         let winners = &mut winners[..batch.len()];
-        winners.fill(Winner::MISS);
         classifier.classify_batch(batch, winners, scratch);
         folded ^ winners[0].rank()
     })
@@ -139,8 +136,7 @@ impl Study<'_> {
             });
             let rule_set = &policy.parts()[0];
             let checked = keys.iter().take(CHECKED);
-            let wrong = checked
-                .filter(|key| classifier.classify_one(key, &mut scratch) != rule_set.scan(key));
+            let wrong = checked.filter(|key| classifier.classify_one(key) != rule_set.scan(key));
             Ok(Lookups {
                 rules: policy.len(),
                 wrong: wrong.count(),

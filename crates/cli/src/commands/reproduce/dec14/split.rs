@@ -218,7 +218,6 @@ fn classify(classifier: &dyn Classifier, keys: KeySlice<'_>, winners: &mut [Winn
     let mut scratch = Scratch::new();
     let (_, seconds) = timed(|| {
         for (batch, winners) in batches(keys, BATCH).zip(winners.chunks_mut(BATCH)) {
-            winners.fill(Winner::MISS);
             classifier.classify_batch(batch, winners, &mut scratch);
         }
     });

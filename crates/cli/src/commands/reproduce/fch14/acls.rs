@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
-use classyard_datapath::megaflow::table::Table;
-use classyard_datapath::megaflow::{CommonMatch, FewestMasks, PrefixTree};
+use classyard_datapath::lab::megaflow::table::Table;
+use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, PrefixTree};
 use serde::{Deserialize, Serialize};
 
 use super::approximation::{self, Approximation};

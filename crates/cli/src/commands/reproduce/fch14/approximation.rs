@@ -8,9 +8,9 @@
 
 use std::sync::Arc;
 
-use classyard_datapath::header_space::Term;
-use classyard_datapath::megaflow::table::{Cache, Table};
-use classyard_datapath::megaflow::{BruteForce, Heuristic, TooMuchWork};
+use classyard_datapath::lab::header_space::Term;
+use classyard_datapath::lab::megaflow::table::{Cache, Table};
+use classyard_datapath::lab::megaflow::{BruteForce, Heuristic, TooMuchWork};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::reproduce::statistics::mean;

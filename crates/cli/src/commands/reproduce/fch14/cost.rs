@@ -5,9 +5,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
-use classyard_datapath::header_space::Term;
-use classyard_datapath::megaflow::table::Table;
-use classyard_datapath::megaflow::{CommonMatch, FewestMasks, Heuristic, PrefixTree};
+use classyard_datapath::lab::header_space::Term;
+use classyard_datapath::lab::megaflow::table::Table;
+use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, Heuristic, PrefixTree};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use serde::{Deserialize, Serialize};

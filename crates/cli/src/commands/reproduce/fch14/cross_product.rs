@@ -2,7 +2,7 @@
 //!
 //! [FCH14]: classyard::papers#fch14
 
-use classyard_datapath::megaflow::cross_product::{End, cross_product};
+use classyard_datapath::lab::megaflow::cross_product::{End, cross_product};
 use serde::{Deserialize, Serialize};
 
 use super::pipelines::{self, STAGES};

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use classyard_datapath::header_space::Term;
+use classyard_datapath::lab::header_space::Term;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;
 

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use classyard_datapath::header_space::Term;
-use classyard_datapath::megaflow::table::{Cache, Table};
-use classyard_datapath::megaflow::{Heuristic, TooMuchWork};
+use classyard_datapath::lab::header_space::Term;
+use classyard_datapath::lab::megaflow::table::{Cache, Table};
+use classyard_datapath::lab::megaflow::{Heuristic, TooMuchWork};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_xoshiro::Xoshiro256PlusPlus;

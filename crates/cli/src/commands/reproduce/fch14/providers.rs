@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use classyard_datapath::header_space::Term;
-use classyard_datapath::megaflow::table::Table;
-use classyard_datapath::megaflow::{CommonMatch, FewestMasks, PrefixTree};
+use classyard_datapath::lab::header_space::Term;
+use classyard_datapath::lab::megaflow::table::Table;
+use classyard_datapath::lab::megaflow::{CommonMatch, FewestMasks, PrefixTree};
 use serde::{Deserialize, Serialize};
 
 use super::{Order, Scan, lists, scan, too_much};

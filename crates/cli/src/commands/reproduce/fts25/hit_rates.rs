@@ -3,7 +3,7 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use classyard_datapath::cache::microflow::{Decision, KINDS};
+use classyard_datapath::lab::microflow::{Decision, KINDS};
 use serde::{Deserialize, Serialize};
 
 use super::stream::{BYTES, CacheOutcome, Comparison, KIND_SIZES, Outcome, SIZES, kind};

@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use classyard_datapath::cache::microflow::active::ActiveConfig;
-use classyard_datapath::cache::microflow::cuckoo::Cuckoo;
-use classyard_datapath::cache::microflow::emc::{Emc, EmcConfig};
-use classyard_datapath::cache::microflow::wef::Wef;
-use classyard_datapath::cache::microflow::{Decision, KINDS, MicroflowCache};
-use classyard_datapath::cache::sorted_tuples::{SortedTuples, TupleConfig};
+use classyard_datapath::lab::microflow::active::ActiveConfig;
+use classyard_datapath::lab::microflow::cuckoo::Cuckoo;
+use classyard_datapath::lab::microflow::emc::{Emc, EmcConfig};
+use classyard_datapath::lab::microflow::wef::Wef;
+use classyard_datapath::lab::microflow::{Decision, KINDS, MicroflowCache};
+use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use serde::{Deserialize, Serialize};
 
 use super::{FLOWS, IDLE, THRESHOLD, Trace};

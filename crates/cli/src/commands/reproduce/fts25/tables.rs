@@ -2,8 +2,8 @@
 //!
 //! [FTS25]: classyard::papers#fts25
 
-use classyard_datapath::cache::microflow::{Decision, MicroflowCache};
-use classyard_datapath::cache::sorted_tuples::{SortedTuples, TupleConfig};
+use classyard_datapath::lab::microflow::{Decision, MicroflowCache};
+use classyard_datapath::lab::sorted_tuples::{SortedTuples, TupleConfig};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng as _, SeedableRng as _};
 use serde::{Deserialize, Serialize};

@@ -2,7 +2,7 @@
 //!
 //! [SFL17]: classyard::papers#sfl17
 
-use classyard::{Limits, NoProgress, Scratch, Transaction, Winner};
+use classyard::{Limits, NoProgress, Transaction, Winner};
 use serde::{Deserialize, Serialize};
 
 use super::cases::Kind;
@@ -242,17 +242,16 @@ fn measure(
         };
         let rules = after(case.initial(), &made);
         let headers = case.headers();
-        let mut scratch = Scratch::new();
         let (folded, looking) = timed(|| {
             let winners = headers.as_slice().iter();
             winners.fold(0, |folded, key| {
-                folded ^ classifier.classify_one(key, &mut scratch).rank()
+                folded ^ classifier.classify_one(key).rank()
             })
         });
         std::hint::black_box(folded);
         let checked = headers.as_slice().iter().take(CHECKED);
         let wrong = checked.filter(|key| {
-            let winner: Winner = classifier.classify_one(key, &mut scratch);
+            let winner: Winner = classifier.classify_one(key);
             winner != rules.scan(key)
         });
         Ok(Timed {

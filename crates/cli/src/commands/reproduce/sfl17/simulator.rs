@@ -286,10 +286,9 @@ fn classify(
 ) {
     if single {
         for (key, winner) in keys.iter().zip(winners) {
-            *winner = engine.classify_one(key, scratch);
+            *winner = engine.classify_one(key);
         }
     } else {
-        winners.fill(Winner::MISS);
         engine.classify_batch(keys, winners, scratch);
     }
 }

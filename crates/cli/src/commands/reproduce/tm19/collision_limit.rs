@@ -424,7 +424,7 @@ fn measure(study: &Study<'_>, policy: &Policy, form: &str, option: &str) -> Resu
     let mut scratch = Scratch::new();
     for _ in 0..REPEATS {
         for (classifier, singles, batches) in &mut built {
-            singles.push(1e9 / single_rate(classifier, &trace, &mut scratch));
+            singles.push(1e9 / single_rate(classifier, &trace));
             batches.push(1e9 / batch_rate(classifier, &trace, &mut scratch));
         }
     }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use classyard::{EngineSpec, NoProgress, Policy, Scratch};
+use classyard::{EngineSpec, NoProgress, Policy};
 use serde::{Deserialize, Serialize};
 
 use super::sheet::Sheet;
@@ -239,13 +239,12 @@ fn measure(
         built.push((classifier.ok(), reason, seconds, Vec::new()));
     }
     let warm_up = study.few_headers(policy, list)?;
-    let mut scratch = Scratch::new();
     for _ in 0..REPEATS {
         for (classifier, .., times) in &mut built {
             if let Some(classifier) = classifier {
                 // The engine before has had the caches.
-                single_rate(classifier, &warm_up, &mut scratch);
-                times.push(1e9 / single_rate(classifier, &trace, &mut scratch));
+                single_rate(classifier, &warm_up);
+                times.push(1e9 / single_rate(classifier, &trace));
             }
         }
     }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use classyard::{EngineSpec, RuleId, Scratch};
+use classyard::{EngineSpec, RuleId};
 use classyard_workload::generate::Profile;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -165,12 +165,11 @@ fn look(
         built.push((inserted(&spec(engine), policy, &order)?, Vec::new()));
     }
     let warm_up = study.few_headers(policy, list)?;
-    let mut scratch = Scratch::new();
     for _ in 0..REPEATS {
         for (classifier, times) in &mut built {
             // The engine before has had the caches.
-            single_rate(classifier, &warm_up, &mut scratch);
-            times.push(1e9 / single_rate(classifier, &trace, &mut scratch));
+            single_rate(classifier, &warm_up);
+            times.push(1e9 / single_rate(classifier, &trace));
         }
     }
     let winners: Vec<_> = built.iter().map(|one| answers(&one.0, &trace)).collect();

@@ -34,6 +34,7 @@ mod cost;
 mod effort;
 mod greedy;
 mod plan;
+mod planner;
 mod search;
 
 pub(super) use budget::Budget;
@@ -43,6 +44,7 @@ use effort::Effort;
 pub(super) use effort::Level;
 use greedy::{Aim, Greedy};
 pub(super) use plan::Plan;
+pub(super) use planner::Planner;
 
 /// Whether a mask is the leading bits of fields.
 fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
@@ -52,53 +54,55 @@ fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
     })
 }
 
-/// Chooses masks for rules of a schema.
+/// Settings of learning.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LearnerOptions {
+    /// The mean length of buckets, in rules, that tables are made for.
+    pub(super) target: usize,
+    /// Rules of a bucket beyond which it gets nested tables.
+    pub(super) most: usize,
+    /// True if runs have fingerprints.
+    pub(super) fingerprints: bool,
+    /// True if masks may have any bits, false if only the leading bits of fields.
+    pub(super) any_bits: bool,
+}
+
+/// Chooses masks for rules of a schema whose keys have at most `W` words.
 #[derive(Clone, Debug)]
-pub(super) struct Learner<const W: usize> {
+struct Learner<const W: usize> {
     greedy: Greedy<W>,
     /// The schema, if masks are to be the leading bits of its fields.
     tuples: Option<Arc<Schema>>,
     aims: Vec<Aim>,
-    /// Rules of a bucket beyond which it gets nested tables.
-    most: usize,
-    /// Whether runs have fingerprints.
-    fingerprints: bool,
+    key_words: usize,
+    options: LearnerOptions,
 }
 
 impl<const W: usize> Learner<W> {
-    /// For buckets of `target` rules in the mean and of `most` at most, in runs with
-    /// fingerprints or without, with masks of any bits, or of the leading bits of
-    /// fields only.
-    pub(super) fn new(
-        schema: &Arc<Schema>,
-        target: usize,
-        most: usize,
-        fingerprints: bool,
-        any_bits: bool,
-    ) -> Learner<W> {
+    fn new(schema: &Arc<Schema>, options: &LearnerOptions) -> Learner<W> {
         Learner {
-            greedy: Greedy::new(schema, any_bits),
-            tuples: (!any_bits).then(|| Arc::clone(schema)),
-            aims: Aim::around(target),
-            most,
-            fingerprints,
+            greedy: Greedy::new(schema, options.any_bits),
+            tuples: (!options.any_bits).then(|| Arc::clone(schema)),
+            aims: Aim::around(options.target),
+            key_words: schema.key_words(),
+            options: *options,
         }
     }
 
     /// Bytes of a learner for a schema.
-    pub(super) fn bytes(schema: &Schema, any_bits: bool) -> usize {
+    fn bytes(schema: &Schema, any_bits: bool) -> usize {
         Greedy::<W>::bytes(schema, any_bits)
     }
 
     /// The masks for tables of these rules; none when no bits tell them apart.
-    pub(super) fn plan(
+    fn plan(
         &self,
         level: Level,
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Plan<W>, BuildError> {
-        let effort = Effort::of(level, rules, W, self.fingerprints);
+        let effort = Effort::of(level, rules, self.key_words, self.options.fingerprints);
         self.plan_with(&effort, level, rules, outline, monitor)
     }
 
@@ -112,10 +116,10 @@ impl<const W: usize> Learner<W> {
     ) -> Result<Plan<W>, BuildError> {
         let sample = Sample::draw(rules, effort.sample, outline, monitor)?;
         let headers = Headers::draw(&sample, effort.headers, monitor)?;
-        let prices = Prices::of(level, rules, self.most, self.fingerprints);
+        let prices = Prices::of(level, rules, self.options.most, self.options.fingerprints);
         let mut model = Model::new(&sample, &headers, prices, monitor)?;
         let mut plans: Vec<Plan<W>> = Vec::new();
-        if rules <= self.most {
+        if rules <= self.options.most {
             // One run may be all that they need.
             let cost = model.cost(&[], monitor)?;
             plans.push(Plan {
@@ -188,8 +192,17 @@ mod tests {
         (0..count as u64).map(&mut one).collect()
     }
 
+    fn options(fingerprints: bool, any_bits: bool) -> LearnerOptions {
+        LearnerOptions {
+            target: 2,
+            most: 32,
+            fingerprints,
+            any_bits,
+        }
+    }
+
     fn learner() -> Learner<2> {
-        Learner::new(&Schema::ipv4_5tuple(), 2, 32, false, true)
+        Learner::new(&Schema::ipv4_5tuple(), &options(false, true))
     }
 
     fn plan(rules: &[Outline<2>]) -> Plan<2> {
@@ -305,7 +318,7 @@ mod tests {
             rule.value[0] &= 0xffff << 32;
         }
         let masks = |any_bits| {
-            let learner = Learner::new(&schema, 2, 32, false, any_bits);
+            let learner = Learner::new(&schema, &options(false, any_bits));
             planned(&learner, &rules).masks
         };
         let upper_half = |mask: &[u64; 2]| mask[0] >> 48 != 0;
@@ -335,7 +348,7 @@ mod tests {
                 rank,
             })
             .collect();
-        let plan = planned(&Learner::new(&bit, 2, 32, false, true), &rules);
+        let plan = planned(&Learner::new(&bit, &options(false, true)), &rules);
         assert!(plan.masks.len() <= 1);
 
         let wide = schema(32, 32, MatchKind::Ternary);
@@ -352,7 +365,7 @@ mod tests {
                 }
             })
             .collect();
-        let plan = planned(&Learner::new(&wide, 2, 32, true, true), &rules);
+        let plan = planned(&Learner::new(&wide, &options(true, true)), &rules);
         assert_eq!(plan.masks.len(), 16);
         let mut seen = [false; 16];
         for mask in &plan.masks {

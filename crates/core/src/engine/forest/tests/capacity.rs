@@ -3,7 +3,7 @@
 use super::super::index::Forest;
 use super::super::slot::MAX_RUN;
 use super::{Engine, engine};
-use crate::classifier::{Classifier, DynamicClassifier, Limits, NoProgress, Scratch};
+use crate::classifier::{Classifier, DynamicClassifier, Limits, NoProgress};
 use crate::error::{BuildError, UpdateError};
 use crate::memory::Memory;
 use crate::monitor::{Monitor, unwatched};
@@ -103,8 +103,7 @@ fn a_full_forest_refuses_rules_and_changes_nothing() {
             keys.push(&[source, id.into(), 1, 2, 3]).unwrap();
             keys
         });
-        keys.map(|keys| engine.classify_one(keys.key(0), &mut Scratch::new()))
-            .collect()
+        keys.map(|keys| engine.classify_one(keys.key(0))).collect()
     };
     let before = answers(&engine);
     assert_eq!(engine.apply(&growing), full(0));
@@ -207,7 +206,7 @@ fn a_forest_stays_right_around_its_bound() {
                 let (source, id) = (below(7) as u128, below(held.len()) as u128);
                 let mut keys = crate::key::KeyVec::new(&Schema::ipv4_5tuple());
                 keys.push(&[source, id, 1, 2, 3]).unwrap();
-                let found = engine.classify_one(keys.key(0), &mut Scratch::new());
+                let found = engine.classify_one(keys.key(0));
                 assert_eq!(found, all.scan(keys.key(0)));
             }
         }

@@ -77,13 +77,11 @@ impl Acl {
     /// A pipeline with such engines.
     pub(super) fn pipeline(&self, engine: &str) -> Result<Pipeline, Failure> {
         let spec = EngineSpec::parse(engine).expect("a registered engine");
-        let mut pipeline = Pipeline::new(TableSettings {
-            // Counts of tables are to be the same in every process.
-            engine: spec.seeded(0),
-            rebuild_below: REBUILD_BELOW,
-        });
+        // Counts of tables are to be the same in every process.
+        let settings = TableSettings::new(spec.seeded(0))?;
+        let mut pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
         let added = pipeline.apply(&self.messages, Duration::ZERO);
-        added.map_err(|(_, error)| Failure::usage(format!("{engine}: {error}")))?;
+        added.map_err(|error| Failure::usage(format!("{engine}: {error}")))?;
         let rebuilt = pipeline.rebuild();
         rebuilt.map_err(|error| Failure::usage(format!("{engine}: {error}")))?;
         Ok(pipeline)

@@ -6,8 +6,7 @@
 use std::collections::HashMap;
 
 use classyard::{Policy, RuleId};
-use classyard_datapath::cache::finder::Finder;
-use classyard_datapath::cache::microflow::KINDS;
+use classyard_datapath::lab::microflow::KINDS;
 use classyard_datapath::pipeline::{CacheSettings, Clock, Pipeline};
 use serde::{Deserialize, Serialize};
 
@@ -58,16 +57,13 @@ impl Front {
             Front::Ours => ("adaptive", true, Some(clock)),
         };
         let kind = KINDS.iter().find(|kind| kind.name == name);
-        Some(CacheSettings {
-            microflows: Some((*kind.expect("a registered cache"), flows)),
-            megaflows,
-            max_megaflows: flows,
-            max_masks: MASKS,
-            finder: Finder::default(),
-            clock,
-            // Hits are to be the same in every process.
-            seed: 0,
-        })
+        // Hits are to be the same in every process.
+        let settings = CacheSettings::new().seed(0).clock(clock);
+        let settings = settings.megaflows(megaflows).max_masks(MASKS);
+        let kind = *kind.expect("a registered cache");
+        let settings = settings.and_then(|settings| settings.microflows(kind, flows));
+        let settings = settings.and_then(|settings| settings.max_megaflows(flows));
+        Some(settings.expect("counts in their ranges"))
     }
 
     fn worker(self, pipeline: &mut Pipeline, flows: usize) -> VectorWorker {

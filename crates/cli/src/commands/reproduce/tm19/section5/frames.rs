@@ -4,9 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use classyard::key::unpack;
 use classyard::policy::PartId;
-use classyard::{
-    EngineSpec, FieldMatch, Limits, NoProgress, Policy, RuleId, RuleRef, Schema, Scratch,
-};
+use classyard::{EngineSpec, FieldMatch, Limits, NoProgress, Policy, RuleId, RuleRef, Schema};
 use classyard_datapath::Packet;
 use classyard_workload::capture::frame::{SHORTEST, ipv4_frame};
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
@@ -118,7 +116,6 @@ impl Traffic {
             policy,
             schema,
             classifier: built.part(PartId::FIRST),
-            scratch: Scratch::new(),
             keys: Vec::new(),
         };
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -149,7 +146,6 @@ struct Rules<'a> {
     policy: &'a Policy,
     schema: &'a Schema,
     classifier: &'a dyn classyard::Classifier,
-    scratch: Scratch,
     /// The key of a header.
     keys: Vec<u64>,
 }
@@ -162,7 +158,7 @@ impl Rules<'_> {
         for (id, &value) in self.schema.field_ids().zip(header) {
             self.schema.placement(id).set(&mut self.keys, value);
         }
-        let winner = self.classifier.classify_one(&self.keys, &mut self.scratch);
+        let winner = self.classifier.classify_one(&self.keys);
         winner.rule()
     }
 

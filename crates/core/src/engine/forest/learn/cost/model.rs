@@ -34,7 +34,7 @@ use super::sample::Sample;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
-use crate::seed::splitmix;
+use crate::seed::{MapState, splitmix};
 
 /// What a plan costs before any rule is looked at, for each of its tables, in
 /// rules that are looked at: with few rules that is most of the time.
@@ -63,13 +63,13 @@ pub(crate) struct Model<'a, const W: usize> {
     /// The masks of all kinds, word by word.
     columns: Vec<u64>,
     /// Where in `serving` it says which kinds a mask serves, one bit each.
-    served: HashMap<[u64; W], usize, foldhash::fast::FixedState>,
+    served: HashMap<[u64; W], usize, MapState>,
     serving: Vec<u64>,
     /// The kinds of each table of the plan at hand, one bit each, one table after
     /// the other.
     members: Vec<u64>,
     dealt: Vec<Dealt>,
-    known: HashMap<u64, Cost, foldhash::fast::FixedState>,
+    known: HashMap<u64, Cost, MapState>,
     /// Rules and headers looked at.
     pub(crate) work: usize,
     /// About how many words of masks and rules that took.

@@ -17,7 +17,7 @@ use crate::engine::forest::outline::Outline;
 use crate::error::BuildError;
 use crate::memory::bytes_of;
 use crate::monitor::Monitor;
-use crate::seed::splitmix;
+use crate::seed::{MapState, splitmix};
 use crate::sort::sort;
 
 /// Kinds beyond those of the sample are looked at up to this many; those of the
@@ -66,7 +66,7 @@ impl<const W: usize> Sample<W> {
         monitor: &mut Monitor<'_>,
     ) -> Result<Sample<W>, BuildError> {
         let mut state = 0;
-        let mut numbers: HashMap<[u64; W], u32, foldhash::fast::FixedState> = HashMap::default();
+        let mut numbers: HashMap<[u64; W], u32, MapState> = HashMap::default();
         let mut kinds: Vec<Kind<W>> = Vec::new();
         let kind_bytes = bytes_of::<u32>(total);
         monitor.memory().take(kind_bytes)?;

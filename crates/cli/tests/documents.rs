@@ -182,3 +182,103 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
         }
     }
 }
+
+/// What stands in backticks in a document, on one line each.
+fn quoted(text: &str) -> Vec<String> {
+    let lines = prose(text);
+    let spans = lines
+        .lines()
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    spans.map(str::to_owned).collect()
+}
+
+/// The file of a path as documents write it: `core/engine/spec.rs`, below a
+/// crate's sources or folder, or the last part of a source's path.
+fn named_file(path: &str, sources: &[PathBuf]) -> Option<PathBuf> {
+    if let Some(source) = sources.iter().find(|source| source.ends_with(path)) {
+        return Some(source.clone());
+    }
+    let (member, rest) = path.split_once('/')?;
+    let candidates = [
+        root().join("crates").join(member).join("src").join(rest),
+        root().join("crates").join(member).join(rest),
+        root().join(path),
+    ];
+    candidates.into_iter().find(|candidate| candidate.exists())
+}
+
+/// True if a source defines something of that name: a function, a constant, a
+/// type, a field or a variant.
+fn is_defined(name: &str, source: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    source.match_indices(name).any(|(at, _)| {
+        let before = &source[..at];
+        let after = &source[at + name.len()..];
+        let whole = !before.ends_with(is_word) && !after.starts_with(is_word);
+        let keywords = [
+            "fn ", "const ", "type ", "struct ", "enum ", "trait ", "static ",
+        ];
+        let declared = keywords.iter().any(|keyword| before.ends_with(keyword));
+        let listed = after.starts_with([':', ',', '(', ' ', '{'])
+            && !before.ends_with("::")
+            && !before.ends_with('.');
+        whole && (declared || listed)
+    })
+}
+
+/// `Type::item` in a document.
+fn as_qualified(text: &str) -> Option<(&str, &str)> {
+    let (owner, item) = text.split_once("::")?;
+    let is_name = |name: &str| name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let is_type = owner.starts_with(|c: char| c.is_ascii_uppercase());
+    (is_type && is_name(owner) && is_name(item)).then_some((owner, item))
+}
+
+#[test]
+fn files_and_names_in_documents_exist() {
+    let mut files = Vec::new();
+    documents(&root().join("docs"), &mut files);
+    files.push(root().join("README.md"));
+    files.push(root().join("CONTRIBUTING.md"));
+    let mut code_files = Vec::new();
+    sources(&root().join("crates"), &mut code_files);
+    let code: Vec<String> = (code_files.iter())
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
+    let (mut checked, mut missing) = (0, Vec::new());
+    for file in &files {
+        for text in quoted(&fs::read_to_string(file).unwrap()) {
+            let is_path = text.ends_with(".rs") && !text.contains(['*', ' ', '{']);
+            if is_path && text.contains('/') && !text.contains("NAME") {
+                checked += 1;
+                if named_file(&text, &code_files).is_none() {
+                    missing.push(format!("{}: `{text}` is no file", file.display()));
+                }
+            }
+            if let Some((owner, item)) = as_qualified(&text) {
+                checked += 1;
+                let defines = |source: &String| source.contains(owner) && is_defined(item, source);
+                if !code.iter().any(defines) {
+                    missing.push(format!("{}: `{text}` is nowhere", file.display()));
+                }
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert!(checked > 60, "only {checked} names were found");
+}
+
+#[test]
+fn a_missing_file_or_name_is_noticed() {
+    assert!(named_file("core/engine/spec.rs", &[]).is_some());
+    assert!(named_file("core/engine/spec/nothing.rs", &[]).is_none());
+    let elsewhere = [PathBuf::from("a/b/c.rs")];
+    assert!(named_file("b/c.rs", &elsewhere).is_some());
+    assert!(named_file("d/c.rs", &elsewhere).is_none());
+    assert!(is_defined("build", "impl X { pub fn build() {} }"));
+    assert!(is_defined("rules", "struct X { rules: usize }"));
+    assert!(!is_defined("rules", "x.rules.len()"));
+    assert!(!is_defined("details", "fn more_details() {}"));
+    assert_eq!(as_qualified("Stats::bytes"), Some(("Stats", "bytes")));
+    assert_eq!(as_qualified("std::fs"), None);
+}

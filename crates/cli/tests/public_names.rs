@@ -58,7 +58,7 @@ const IN_MODULES: [&str; 9] = [
 
 #[test]
 fn public_types_are_exported_from_the_root() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let source = root().join("crates/core/src");
     let lib = fs::read_to_string(source.join("lib.rs")).unwrap();
     let (exports, _) = lib.split_once("pub mod prelude").unwrap();
     let exported = exported(exports);

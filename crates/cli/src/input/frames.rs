@@ -1,0 +1,270 @@
+//! The packets of a capture as a switch receives them, one at a time.
+
+use std::time::Duration;
+
+use classyard_datapath::pipeline::{Message, Pipeline, PortState};
+use classyard_datapath::{Packet, PortNo};
+use classyard_workload::capture::ethernet_frame;
+use classyard_workload::diagnostic::ReadError;
+
+use super::headers::{Extent, HeadersArgs, OpenCapture};
+use super::left_out::LeftOut;
+use super::switch::{SwitchArgs, add_ports};
+use crate::failure::Failure;
+use crate::interrupt;
+use crate::reporter::Reporter;
+
+/// A packet of a capture, as an Ethernet frame also if the capture has another link type.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'c> {
+    pub(crate) bytes: &'c [u8],
+    pub(crate) in_port: u32,
+    /// The time since the first packet.
+    pub(crate) time: Duration,
+    /// In nanoseconds since 1970.
+    pub(crate) stamp: u64,
+    /// Its place in the capture, from 1.
+    pub(crate) number: usize,
+}
+
+/// A capture that is read packet by packet, and the packet that was read last.
+pub(crate) struct FrameStream {
+    capture: OpenCapture,
+    in_port: Option<u32>,
+    /// The frame that was read last.
+    bytes: Vec<u8>,
+    frame_port: u32,
+    stamp: u64,
+    first_stamp: Option<u64>,
+    packets_read: usize,
+    left_out: LeftOut,
+    /// Ports that the pipeline has of the capture's interfaces.
+    ports_added: u32,
+}
+
+impl FrameStream {
+    /// Opens the capture that the arguments name, and gives a pipeline its ports:
+    /// those that it names, and one for each interface that the capture declares
+    /// before its first packet.
+    ///
+    /// # Errors
+    /// [`Failure`] when the capture cannot be read.
+    pub(crate) fn open(args: &SwitchArgs, pipeline: &mut Pipeline) -> Result<FrameStream, Failure> {
+        add_ports(pipeline, args.in_port.into_iter());
+        let mut frames = FrameStream {
+            capture: args.open_capture()?,
+            in_port: args.in_port,
+            bytes: Vec::new(),
+            frame_port: 0,
+            stamp: 0,
+            first_stamp: None,
+            packets_read: 0,
+            left_out: LeftOut::default(),
+            ports_added: 0,
+        };
+        frames.add_interfaces(pipeline);
+        Ok(frames)
+    }
+
+    /// Reads the next packet that a switch can take; false at the end of the
+    /// capture, or if the command is interrupted. A port that the packet is the
+    /// first to come in by is added to the pipeline.
+    ///
+    /// # Errors
+    /// [`ReadError`] when the capture cannot be read.
+    pub(crate) fn advance(&mut self, pipeline: &mut Pipeline) -> Result<bool, ReadError> {
+        while !interrupt::is_requested() {
+            let Some(record) = self.capture.reader.next_record()? else {
+                return Ok(false);
+            };
+            self.packets_read += 1;
+            self.bytes.clear();
+            match ethernet_frame(record.frame, record.packet.link) {
+                Ok(frame) => self.bytes.extend_from_slice(&frame),
+                Err(reason) => {
+                    self.left_out.add(record.packet.link, reason);
+                    continue;
+                }
+            }
+            self.stamp = record.packet.timestamp_ns;
+            self.first_stamp.get_or_insert(self.stamp);
+            self.frame_port = self.in_port.unwrap_or(record.packet.interface + 1);
+            self.add_interfaces(pipeline);
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Adds a port for each interface that the capture has declared so far, unless all
+    /// packets come in by one port.
+    fn add_interfaces(&mut self, pipeline: &mut Pipeline) {
+        let declared = self.capture.reader.interfaces().len();
+        let declared = u32::try_from(declared).unwrap_or(u32::MAX);
+        if self.in_port.is_some() || declared == self.ports_added {
+            return;
+        }
+        let added = (self.ports_added + 1..=declared).map(PortNo);
+        let ports = added.map(|port| Message::Port(port, Some(PortState::default())));
+        let ports: Vec<Message> = ports.collect();
+        let added = pipeline.apply(&ports, self.frame().time);
+        added.expect("numbers of interfaces are numbers of physical ports");
+        self.ports_added = declared;
+    }
+
+    /// The packet that was read last.
+    pub(crate) fn frame(&self) -> Frame<'_> {
+        let since_first = self.stamp.saturating_sub(self.first_stamp.unwrap_or(0));
+        Frame {
+            bytes: &self.bytes,
+            in_port: self.frame_port,
+            time: Duration::from_nanos(since_first),
+            stamp: self.stamp,
+            number: self.packets_read,
+        }
+    }
+
+    /// The capture's name.
+    pub(crate) fn source(&self) -> &str {
+        self.capture.reader.source()
+    }
+
+    /// How far the file has been read, if it is one.
+    pub(crate) fn extent(&self) -> Option<&Extent> {
+        self.capture.extent.as_ref()
+    }
+
+    /// Packets that were read so far.
+    pub(crate) fn packets_read(&self) -> usize {
+        self.packets_read
+    }
+
+    /// Packets among them that a switch cannot take.
+    pub(crate) fn packets_left_out(&self) -> usize {
+        self.left_out.total()
+    }
+
+    /// Refuses a capture of which all packets were left out.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with the link types and the counts.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        let packets_taken = self.packets_read - self.left_out.total();
+        self.left_out.check(self.source(), packets_taken)
+    }
+
+    /// Warns of damage and of packets that were left out.
+    pub(crate) fn warn(&self, reporter: Reporter) {
+        let reader = &self.capture.reader;
+        let (warnings, more) = (reader.warnings(), reader.more_warnings());
+        HeadersArgs::warn(reader.source(), warnings, more, reporter);
+        self.left_out.warn(reporter);
+    }
+}
+
+/// Packets that are held together: a vector of them is processed at a time.
+pub(crate) struct HeldVector {
+    bytes: Vec<u8>,
+    /// Where each packet ends in `bytes`, and the port that it comes in by.
+    packets: Vec<(usize, u32)>,
+}
+
+impl HeldVector {
+    /// The number of packets.
+    pub(crate) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// Copies the packets to the places of a vector.
+    pub(crate) fn receive(&self, vector: &mut [Packet]) {
+        let mut begin = 0;
+        for (packet, &(end, in_port)) in vector.iter_mut().zip(&self.packets) {
+            packet.receive(&self.bytes[begin..end], in_port);
+            begin = end;
+        }
+    }
+}
+
+/// The first packets of a capture, in memory, within a number of bytes.
+pub(crate) struct HeldFrames {
+    vectors: Vec<HeldVector>,
+    vector_packets: usize,
+    packets: usize,
+    max_bytes: u64,
+    held_bytes: u64,
+}
+
+impl HeldFrames {
+    /// Holds packets in vectors of `vector_packets`, of `max_bytes` at most.
+    pub(crate) fn new(vector_packets: usize, max_bytes: u64) -> HeldFrames {
+        HeldFrames {
+            vectors: Vec::new(),
+            vector_packets,
+            packets: 0,
+            max_bytes,
+            held_bytes: 0,
+        }
+    }
+
+    /// Holds a packet, unless that would exceed the limit; then none is held any
+    /// more.
+    pub(crate) fn add(&mut self, frame: &Frame<'_>) {
+        let bytes = (frame.bytes.len() + size_of::<(usize, u32)>()) as u64;
+        self.held_bytes = self.held_bytes.saturating_add(bytes);
+        if self.held_bytes > self.max_bytes {
+            self.max_bytes = 0;
+            return;
+        }
+        let is_full = |vector: &HeldVector| vector.len() == self.vector_packets;
+        if self.vectors.last().is_none_or(is_full) {
+            self.vectors.push(HeldVector {
+                bytes: Vec::new(),
+                packets: Vec::with_capacity(self.vector_packets),
+            });
+        }
+        if let Some(vector) = self.vectors.last_mut() {
+            vector.bytes.extend_from_slice(frame.bytes);
+            vector.packets.push((vector.bytes.len(), frame.in_port));
+            if vector.len() == self.vector_packets {
+                vector.bytes.shrink_to_fit();
+            }
+        }
+        self.packets += 1;
+    }
+
+    /// The packets, a vector at a time.
+    pub(crate) fn vectors(&self) -> &[HeldVector] {
+        &self.vectors
+    }
+
+    /// The number of packets.
+    pub(crate) fn packets(&self) -> usize {
+        self.packets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_packet_is_held_after_one_that_exceeded_the_limit() {
+        let frame = |length: usize| Frame {
+            bytes: &[7; 100][..length],
+            in_port: 3,
+            time: Duration::ZERO,
+            stamp: 0,
+            number: 1,
+        };
+        let mut held = HeldFrames::new(2, 200);
+        for length in [60, 50, 40, 100, 1] {
+            held.add(&frame(length));
+        }
+        assert_eq!(held.packets(), 3);
+        let lengths: Vec<usize> = held.vectors().iter().map(HeldVector::len).collect();
+        assert_eq!(lengths, [2, 1]);
+        let mut vector = vec![Packet::default(); 2];
+        held.vectors()[0].receive(&mut vector);
+        assert_eq!(vector[0].bytes().len(), 60);
+        assert_eq!(vector[1].bytes().len(), 50);
+    }
+}

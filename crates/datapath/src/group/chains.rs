@@ -1,0 +1,219 @@
+//! How groups use each other: chains of groups, the actions that they may take, and the
+//! groups that watch each other.
+//!
+//! # Idea
+//! Each group has two numbers, computed from the groups that it sends packets to: the
+//! longest chain of groups that begins with it, and the actions that a packet in it may
+//! take. A new group has no users, so both come from its own buckets alone, and loading
+//! groups takes time linear in their buckets. A modified group changes the numbers of
+//! its users; those are computed from the shortest chain to the longest, each once.
+//!
+//! A group that can reach another one has the longer chain. So a search for loops
+//! passes only groups whose chain is longer than that of the group it looks for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Bucket, Group, GroupType};
+use crate::action::{Action, GroupId};
+use crate::error::{ErrorCode, OpenFlowError};
+use crate::limits::{MAX_GROUP_DEPTH, MAX_PACKET_ACTIONS};
+
+/// What a packet in a group may take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ChainCost {
+    /// Groups in the longest chain that begins with this one.
+    depth: usize,
+    /// Actions, with those of all groups that follow.
+    pub(super) actions: u64,
+}
+
+type Groups = BTreeMap<GroupId, Group>;
+type Users = BTreeMap<GroupId, BTreeSet<GroupId>>;
+
+/// How groups use each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chains {
+    costs: BTreeMap<GroupId, ChainCost>,
+    /// For each group, those that send packets to it.
+    senders: Users,
+    /// For each group, those that watch it.
+    watchers: Users,
+}
+
+/// The groups that a group sends packets to.
+fn targets(group: &Group) -> BTreeSet<GroupId> {
+    group.buckets.iter().flat_map(Bucket::next).collect()
+}
+
+/// The groups that a group watches.
+fn watched(group: &Group) -> BTreeSet<GroupId> {
+    let buckets = group.buckets.iter();
+    buckets.filter_map(|bucket| bucket.watch_group).collect()
+}
+
+impl Chains {
+    /// Returns what a packet in a group may take.
+    pub(super) fn cost(&self, id: GroupId) -> Option<ChainCost> {
+        self.costs.get(&id).copied()
+    }
+
+    /// Returns a group that another one has among its buckets, as a target or watched.
+    pub(super) fn user(&self, id: GroupId) -> Option<GroupId> {
+        let users = [&self.senders, &self.watchers];
+        let users = users.into_iter().filter_map(|users| users.get(&id));
+        users.flatten().find(|&&user| user != id).copied()
+    }
+
+    /// True if packets in a group come to another one.
+    pub(super) fn sends(&self, groups: &Groups, from: GroupId, to: GroupId) -> bool {
+        let depth = |id| self.cost(id).map_or(0, |cost| cost.depth);
+        let shortest = depth(to);
+        leads(groups, from, to, |group| {
+            let mut next = targets(group);
+            next.retain(|&id| id == to || depth(id) > shortest);
+            next
+        })
+    }
+
+    /// True if a group watches another one, by way of others or not.
+    pub(super) fn watches(groups: &Groups, from: GroupId, to: GroupId) -> bool {
+        leads(groups, from, to, watched)
+    }
+
+    /// Computes what follows for all groups if a group is put in, in place of one with
+    /// its number or not. There is no loop.
+    fn settle(&self, groups: &Groups, new: &Group) -> BTreeMap<GroupId, ChainCost> {
+        let mut changed: BTreeMap<GroupId, ChainCost> = BTreeMap::new();
+        // Users have a longer chain than the group that they use.
+        let mut waiting = BTreeSet::from([(0, new.id)]);
+        while let Some((_, id)) = waiting.pop_first() {
+            let group = match id == new.id {
+                true => Some(new),
+                false => groups.get(&id),
+            };
+            let Some(group) = group else { continue };
+            let known = |id: &GroupId| changed.get(id).or_else(|| self.costs.get(id));
+            let cost = cost_of(group, |id| known(&id).copied().unwrap_or_default());
+            if self.costs.get(&id) == Some(&cost) {
+                continue;
+            }
+            changed.insert(id, cost);
+            for user in self.senders.get(&id).into_iter().flatten() {
+                let depth = self.cost(*user).map_or(0, |cost| cost.depth);
+                waiting.insert((depth, *user));
+            }
+        }
+        changed
+    }
+
+    /// Checks that no chain is longer than [`MAX_GROUP_DEPTH`] and no packet takes more
+    /// than [`MAX_PACKET_ACTIONS`] actions in a group if a group is put in.
+    pub(super) fn check(&self, groups: &Groups, new: &Group) -> Result<(), OpenFlowError> {
+        let changed = self.settle(groups, new);
+        for (id, cost) in &changed {
+            if cost.depth > MAX_GROUP_DEPTH {
+                let message = format!(
+                    "group {}: packets in group {id} would pass {} groups one after the other; \
+                     at most {MAX_GROUP_DEPTH} are possible",
+                    new.id, cost.depth
+                );
+                let code = ErrorCode::ChainingUnsupported;
+                return Err(OpenFlowError::new(code, message));
+            }
+        }
+        for (id, cost) in &changed {
+            if cost.actions > u64::from(MAX_PACKET_ACTIONS) {
+                let message = format!(
+                    "group {}: a packet in group {id} would take up to {} actions, buckets \
+                     included; at most {MAX_PACKET_ACTIONS} are possible",
+                    new.id, cost.actions
+                );
+                return Err(OpenFlowError::new(ErrorCode::OutOfBuckets, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows a group that is put in, in place of `old` if there is one. The other
+    /// groups are in `groups`.
+    pub(super) fn put(&mut self, groups: &Groups, old: Option<&Group>, new: &Group) {
+        let changed = self.settle(groups, new);
+        if let Some(old) = old {
+            self.unlink(old);
+        }
+        for target in targets(new) {
+            self.senders.entry(target).or_default().insert(new.id);
+        }
+        for target in watched(new) {
+            self.watchers.entry(target).or_default().insert(new.id);
+        }
+        self.costs.extend(changed);
+    }
+
+    /// Follows a group that is gone.
+    pub(super) fn remove(&mut self, old: &Group) {
+        self.unlink(old);
+        self.costs.remove(&old.id);
+    }
+
+    fn unlink(&mut self, old: &Group) {
+        for target in targets(old) {
+            take(&mut self.senders, target, old.id);
+        }
+        for target in watched(old) {
+            take(&mut self.watchers, target, old.id);
+        }
+    }
+}
+
+fn take(users: &mut Users, target: GroupId, user: GroupId) {
+    if let Some(set) = users.get_mut(&target) {
+        set.remove(&user);
+        if set.is_empty() {
+            users.remove(&target);
+        }
+    }
+}
+
+/// Returns what a packet in a group may take, from what it may take in others.
+fn cost_of(group: &Group, other: impl Fn(GroupId) -> ChainCost) -> ChainCost {
+    let mut cost = ChainCost {
+        depth: 1,
+        actions: 0,
+    };
+    for bucket in &group.buckets {
+        let mut actions = 1 + bucket.actions.len() as u64;
+        for action in &bucket.actions {
+            if let Action::Group(next) = action {
+                let next = other(*next);
+                actions = actions.saturating_add(next.actions);
+                cost.depth = cost.depth.max(next.depth + 1);
+            }
+        }
+        cost.actions = match group.kind {
+            GroupType::All => cost.actions.saturating_add(actions),
+            _ => cost.actions.max(actions),
+        };
+    }
+    cost
+}
+
+/// True if a way leads from a group to another one; each group is passed once.
+fn leads(
+    groups: &Groups,
+    from: GroupId,
+    to: GroupId,
+    next: impl Fn(&Group) -> BTreeSet<GroupId>,
+) -> bool {
+    let mut waiting = vec![from];
+    let mut seen = BTreeSet::new();
+    while let Some(id) = waiting.pop() {
+        if id == to {
+            return true;
+        }
+        if let Some(group) = groups.get(&id).filter(|_| seen.insert(id)) {
+            waiting.extend(next(group));
+        }
+    }
+    false
+}

@@ -1,0 +1,156 @@
+//! Which flow caches a worker has.
+
+use std::hash::{BuildHasher, RandomState};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::cache::finder::Finder;
+use crate::cache::microflow::Kind;
+use crate::cache::store::{MAX_MASKS, MAX_MEGAFLOWS};
+
+/// The time that has passed since some moment. It never goes back.
+pub type Clock = fn() -> Duration;
+
+/// A setting of flow caches that is out of its range.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{count} {what}; a worker has {} to {}", range.start(), range.end())]
+pub struct CacheSettingsError {
+    what: &'static str,
+    count: usize,
+    range: RangeInclusive<usize>,
+}
+
+impl CacheSettingsError {
+    /// The values that the setting may have.
+    #[must_use]
+    pub fn range(&self) -> RangeInclusive<usize> {
+        self.range.clone()
+    }
+}
+
+fn within(
+    what: &'static str,
+    count: usize,
+    range: RangeInclusive<usize>,
+) -> Result<usize, CacheSettingsError> {
+    match range.contains(&count) {
+        true => Ok(count),
+        false => Err(CacheSettingsError { what, count, range }),
+    }
+}
+
+/// Which flow caches a worker has. Each count is checked when it is set.
+///
+/// ```
+/// use classyard_datapath::pipeline::CacheSettings;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let settings = CacheSettings::new().max_megaflows(1000)?.max_masks(16)?;
+/// let error = settings.max_masks(1).unwrap_err();
+/// assert_eq!(error.to_string(), "1 masks of megaflows; a worker has 2 to 128");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct CacheSettings {
+    pub(super) microflows: Option<(Kind, usize)>,
+    pub(super) megaflows: bool,
+    pub(super) max_megaflows: usize,
+    pub(super) max_masks: usize,
+    pub(super) finder: Finder,
+    pub(super) clock: Option<Clock>,
+    pub(super) seed: u64,
+}
+
+impl Default for CacheSettings {
+    fn default() -> CacheSettings {
+        CacheSettings::new()
+    }
+}
+
+impl CacheSettings {
+    /// Flows that a cache of single flows may have room for.
+    pub const MICROFLOWS: RangeInclusive<usize> = 1..=1 << 22;
+    /// Megaflows that a worker may have.
+    pub const MEGAFLOWS: RangeInclusive<usize> = 1..=MAX_MEGAFLOWS;
+    /// Masks that megaflows may have.
+    pub const MASKS: RangeInclusive<usize> = 2..=MAX_MASKS;
+
+    /// 131,072 megaflows of 32 masks in hash tables, no cache of single flows, no clock,
+    /// and a seed that differs from worker to worker.
+    #[must_use]
+    pub fn new() -> CacheSettings {
+        CacheSettings {
+            microflows: None,
+            megaflows: true,
+            max_megaflows: 1 << 17,
+            max_masks: 32,
+            finder: Finder::default(),
+            clock: None,
+            seed: RandomState::new().hash_one(0_u8),
+        }
+    }
+
+    /// A cache of single flows, with room for a number of them.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MICROFLOWS`](Self::MICROFLOWS).
+    pub fn microflows(self, kind: Kind, flows: usize) -> Result<Self, CacheSettingsError> {
+        let flows = within("single flows", flows, CacheSettings::MICROFLOWS)?;
+        Ok(CacheSettings {
+            microflows: Some((kind, flows)),
+            ..self
+        })
+    }
+
+    /// Looks packets up among megaflows that the cache of single flows does not have, or
+    /// does not.
+    #[must_use]
+    pub fn megaflows(self, is_on: bool) -> Self {
+        CacheSettings {
+            megaflows: is_on,
+            ..self
+        }
+    }
+
+    /// The most megaflows.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MEGAFLOWS`](Self::MEGAFLOWS).
+    pub fn max_megaflows(self, megaflows: usize) -> Result<Self, CacheSettingsError> {
+        let max_megaflows = within("megaflows", megaflows, CacheSettings::MEGAFLOWS)?;
+        Ok(CacheSettings {
+            max_megaflows,
+            ..self
+        })
+    }
+
+    /// The most masks of megaflows.
+    ///
+    /// # Errors
+    /// [`CacheSettingsError`] if the number is not in [`MASKS`](Self::MASKS).
+    pub fn max_masks(self, masks: usize) -> Result<Self, CacheSettingsError> {
+        let max_masks = within("masks of megaflows", masks, CacheSettings::MASKS)?;
+        Ok(CacheSettings { max_masks, ..self })
+    }
+
+    /// What finds the megaflow that covers a packet.
+    #[must_use]
+    pub fn finder(self, finder: Finder) -> Self {
+        CacheSettings { finder, ..self }
+    }
+
+    /// A clock that measures which caches pay: those with which packets take the least
+    /// time are asked. Without it all are asked about every packet.
+    #[must_use]
+    pub fn clock(self, clock: Option<Clock>) -> Self {
+        CacheSettings { clock, ..self }
+    }
+
+    /// The seed of hashes and chances, for runs that repeat. Senders of packets must not
+    /// have it.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        CacheSettings { seed, ..self }
+    }
+}
