@@ -95,7 +95,7 @@ fn family_type(family: u32) -> Result<u16, NoEthernetFrame> {
 }
 
 /// Source address, type and packet of a cooked frame.
-fn cooked<'f>(header: Option<(Cooked, &'f [u8])>) -> Result<(u64, u16, &'f [u8]), NoEthernetFrame> {
+fn cooked(header: Option<(Cooked, &[u8])>) -> Result<(u64, u16, &[u8]), NoEthernetFrame> {
     let (header, packet) = header.ok_or(NoEthernetFrame::Truncated)?;
     let kind = match header.protocol {
         // An IEEE 802.3 frame without LLC begins so; LLC would be read in any other.

@@ -475,7 +475,10 @@ impl Report for ReplayReport {
             fact(
                 out,
                 "Left out",
-                counted(*left_out, "packet of another link"),
+                format!(
+                    "{} that cannot be Ethernet frames",
+                    counted(*left_out, "packet")
+                ),
             )?;
         }
         for row in malformed {
