@@ -230,12 +230,12 @@ mod tests {
             let text = help_after(command).replace("\\\n", "");
             for line in text.lines().filter_map(|line| {
                 let begin = line.find("classyard ")?;
-                // Words beside examples are parted by spaces in a row.
+                // Words beside an example are parted from it by several spaces.
                 line.trim_start()
                     .starts_with("classyard ")
                     .then(|| &line[begin..])
             }) {
-                let line = line.split("   ").next().unwrap_or(line);
+                let line = line.split("  ").next().unwrap_or(line);
                 let Some(words) = words(line) else { continue };
                 let taken = Cli::command().try_get_matches_from(&words);
                 assert!(taken.is_ok(), "{name}: {line}\n{}", taken.unwrap_err());
@@ -255,6 +255,9 @@ mod tests {
         let kind = match name {
             "N" | "COUNT" | "NUMBER" | "K" => "a number",
             "NS" | "COUNTS" => "numbers",
+            // A list may have one item.
+            "NAMES" => "NAME",
+            "SPECS" => "SPEC",
             "OTHER" => "FILE",
             other => other,
         };

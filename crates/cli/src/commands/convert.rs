@@ -31,11 +31,11 @@ use crate::reporter::Reporter;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  classyard convert acl1.txt acl1.rules          ClassBench rules to our own format
-  classyard convert fw.rules - --to ovs          our own format to flows
-  classyard convert br0.flows fw.rules --table 0 the flows of one table
-  classyard convert dump.pcapng.gz dump.trace    packets to headers
-  classyard convert acl1_trace.txt acl1.pcap     headers to packets")]
+  classyard convert acl1.txt acl1.rules           ClassBench rules to our own format
+  classyard convert fw.rules - --to ovs           our own format to flows
+  classyard convert br0.flows fw.rules --table 0  the flows of one table
+  classyard convert dump.pcapng.gz dump.trace     packets to headers
+  classyard convert acl1_trace.txt acl1.pcap      headers to packets")]
 pub(crate) struct Args {
     /// The file to read; - for standard input, gzip is unpacked
     #[arg(value_name = "IN")]
