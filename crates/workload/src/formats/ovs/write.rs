@@ -305,6 +305,10 @@ impl Writer {
         if action.is_empty() {
             "drop".clone_into(&mut action);
         }
+        if super::has_action(&action, &super::PARTS_OF_MATCHES) {
+            // Read again it would be no decision.
+            action = action.to_lowercase().replace("conjunction", "conjunction_");
+        }
         self.counts.mended += usize::from(action != name);
         let word = action.split([',', ':', '(', '=', ' ']).next().unwrap_or("");
         let known = ACTIONS.iter().any(|known| word.eq_ignore_ascii_case(known));

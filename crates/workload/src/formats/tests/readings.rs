@@ -97,6 +97,18 @@ fn policies_with_misspelt_actions_are_written_and_read() {
     assert!(text.contains("actions Drop \"a b\""), "{text}");
 }
 
+/// Actions that are no decision in flows are written as other words.
+#[test]
+fn actions_that_flows_cannot_have_are_written_and_read() {
+    let text = "schema openflow15\n\"a,Conjunction(1,1/2)\"\nconjunction\n";
+    let policy = read_policy("f", text, None, None, &ReadOptions::default())
+        .unwrap()
+        .value;
+    let (again, report, text) = trip(&policy, RuleFormat::Ovs);
+    assert_eq!(again.len(), 2, "{text}");
+    assert!(!report.is_exact());
+}
+
 /// Flows are read with the schema of the rules that they were made of.
 #[test]
 fn flows_say_which_schema_they_are_for() {
