@@ -115,9 +115,8 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
         },
     };
     let choice = SchemaChoice::of(policy);
-    writer
-        .buffer
-        .extend(choice.as_ref().and_then(schema::comment));
+    let comment = choice.and_then(|choice| schema::comment(&choice, policy));
+    writer.buffer.extend(comment);
     let order = order(policy, &mut writer.counts);
     for id in order {
         writer.rule(policy, id);
