@@ -167,9 +167,12 @@ pub fn read(
     Ok(loaded)
 }
 
+/// The columns of a rule up to the protocol: true for IPv6, prefixes, ports, protocol.
+type FiveTuple = (bool, [u128; 4], [u32; 4], Option<u32>);
+
 /// Rules that are equal to an earlier one but for the columns behind the protocol.
 fn merged_rules(text: &str) -> usize {
-    let mut firsts: HashMap<(bool, [u128; 4], [u32; 4], Option<u32>), &str> = HashMap::new();
+    let mut firsts: HashMap<FiveTuple, &str> = HashMap::new();
     let mut merged = 0;
     for (_, line) in lines(text).filter(|(_, line)| !is_blank(line)) {
         let filter = parse_quickly(line.as_bytes()).or_else(|| parse_carefully(line).ok());

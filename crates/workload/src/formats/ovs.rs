@@ -211,7 +211,7 @@ struct Reader<'t> {
 impl<'t> Reader<'t> {
     fn flow(&mut self, statement: &Statement<'t>) -> Result<Placed<'t>, Fault<'t>> {
         let flow = FlowLine::parse(statement.text, &mut self.ports)?;
-        if has_action(flow.actions, &["conjunction"]) {
+        if has_action(flow.actions, &PARTS_OF_MATCHES) {
             return Err(Fault::unsupported(
                 flow.actions,
                 "unsupported action `conjunction`",
@@ -330,6 +330,9 @@ impl Tables {
         left_out.into_iter().collect()
     }
 }
+
+/// Actions of flows that are only a part of a match, and so decide nothing.
+const PARTS_OF_MATCHES: [&str; 1] = ["conjunction"];
 
 /// True if a list of actions has one of some names.
 fn has_action(actions: &str, names: &[&str]) -> bool {

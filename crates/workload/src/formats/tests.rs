@@ -6,4 +6,5 @@ mod errors;
 mod flow_packets;
 mod flow_tables;
 mod flows;
+mod readings;
 mod round_trips;

@@ -1,6 +1,6 @@
 //! The schema of a file of flows.
 
-use classyard::Schema;
+use classyard::{Policy, Schema};
 use classyard_text::line::lines;
 use classyard_text::ofctl::{StatementKind, statements};
 
@@ -11,8 +11,11 @@ const SCHEMA_COMMENT: &str = "# schema ";
 
 /// The comment that says which schema the flows of a file are for; nothing if they would
 /// be read with it anyway, or if it has no name.
-pub(super) fn comment(choice: &SchemaChoice) -> Option<String> {
-    let is_default = *choice == SchemaChoice::Single(Schema::openflow15());
+pub(super) fn comment(choice: &SchemaChoice, policy: &Policy) -> Option<String> {
+    // Names of rules are written as comments, too.
+    let mut names = policy.ids().iter().filter_map(|&id| policy.rule_name(id));
+    let is_default = *choice == SchemaChoice::Single(Schema::openflow15())
+        && !names.any(|name| name.trim_start().starts_with("schema "));
     let is_named = SchemaChoice::named(choice.name()).as_ref() == Some(choice);
     (is_named && !is_default).then(|| format!("{SCHEMA_COMMENT}{}\n", choice.name()))
 }

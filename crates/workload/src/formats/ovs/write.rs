@@ -115,9 +115,8 @@ pub fn write(policy: &Policy, out: &mut dyn io::Write) -> Result<WriteReport, Wr
         },
     };
     let choice = SchemaChoice::of(policy);
-    writer
-        .buffer
-        .extend(choice.as_ref().and_then(schema::comment));
+    let comment = choice.and_then(|choice| schema::comment(&choice, policy));
+    writer.buffer.extend(comment);
     let order = order(policy, &mut writer.counts);
     for id in order {
         writer.rule(policy, id);
@@ -304,6 +303,10 @@ impl Writer {
             .collect();
         if action.is_empty() {
             "drop".clone_into(&mut action);
+        }
+        if super::has_action(&action, &super::PARTS_OF_MATCHES) {
+            // Read again it would be no decision.
+            action = action.to_lowercase().replace("conjunction", "conjunction_");
         }
         self.counts.mended += usize::from(action != name);
         let word = action.split([',', ':', '(', '=', ' ']).next().unwrap_or("");
