@@ -124,7 +124,7 @@ impl Write for RecordFile {
 impl Drop for RecordFile {
     fn drop(&mut self) {
         if !self.has_failed {
-            // Whoever needs to know has called `flush`.
+            // A caller that has to report errors has called `flush`.
             let _ = self.write_out();
         }
     }

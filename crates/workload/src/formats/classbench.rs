@@ -170,7 +170,7 @@ pub fn read(
 /// The columns of a rule up to the protocol: true for IPv6, prefixes, ports, protocol.
 type FiveTuple = (bool, [u128; 4], [u32; 4], Option<u32>);
 
-/// Rules that are equal to an earlier one but for the columns behind the protocol.
+/// Rules that are equal to an earlier one except for the columns behind the protocol.
 fn merged_rules(text: &str) -> usize {
     let mut firsts: HashMap<FiveTuple, &str> = HashMap::new();
     let mut merged = 0;
