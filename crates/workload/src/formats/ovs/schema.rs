@@ -1,6 +1,7 @@
 //! The schema of a file of flows.
 
-use classyard::{Policy, Schema};
+use classyard::Schema;
+use classyard::policy::Policy;
 use classyard_text::line::lines;
 use classyard_text::ofctl::{StatementKind, statements};
 
