@@ -74,7 +74,7 @@ pub(crate) struct Args {
     )]
     output: Option<PathBuf>,
 
-    /// List this many flows, those with most packets; 0 for none
+    /// List the N flows with the most packets; 0 lists none
     ///
     /// Without it, all flows by table and priority.
     #[arg(long, value_name = "N", help_heading = "Output")]
