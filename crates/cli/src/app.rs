@@ -208,7 +208,7 @@ mod tests {
         let mut is_quoted = false;
         for character in line.chars() {
             match character {
-                '"' => is_quoted = !is_quoted,
+                '"' | '\'' => is_quoted = !is_quoted,
                 ' ' if !is_quoted => words.push(String::new()),
                 _ => words.last_mut()?.push(character),
             }

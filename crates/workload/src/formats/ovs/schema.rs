@@ -10,6 +10,19 @@ use crate::formats::SchemaChoice;
 /// Words before the name of a schema, in a comment over the first flow.
 const SCHEMA_COMMENT: &str = "# schema ";
 
+/// Parts of names of fields that five-tuples do not have.
+const ABOVE_FIVE_TUPLES: [&str; 9] = [
+    "in_port=",
+    "metadata=",
+    "dl_",
+    "eth_",
+    "vlan_",
+    "mpls",
+    "arp",
+    "nw_tos",
+    "ip_dscp",
+];
+
 /// The comment that says which schema the flows of a file are for; nothing if they would
 /// be read with it anyway, or if it has no name.
 pub(super) fn comment(choice: &SchemaChoice, policy: &Policy) -> Option<String> {
@@ -22,7 +35,7 @@ pub(super) fn comment(choice: &SchemaChoice, policy: &Policy) -> Option<String> 
 }
 
 /// The schema that a file's comment says; or `openflow15`, unless the file has addresses
-/// of IPv6, for which only five-tuples have room: then these.
+/// of IPv6, for which only five-tuples have room, and no field that these lack.
 pub(super) fn of(text: &str) -> SchemaChoice {
     let comments = lines(text).take_while(|(_, line)| {
         let line = line.trim();
@@ -35,9 +48,9 @@ pub(super) fn of(text: &str) -> SchemaChoice {
     if let Some(choice) = named.next() {
         return choice;
     }
-    let mut flows = statements(text).filter(|one| one.kind == StatementKind::Flow);
-    let has_v6_address = |flow: &str| flow.contains("ipv6_src=") || flow.contains("ipv6_dst=");
-    match flows.any(|flow| has_v6_address(flow.text)) {
+    let flows = || statements(text).filter(|one| one.kind == StatementKind::Flow);
+    let has = |names: &[&str]| flows().any(|one| names.iter().any(|name| one.text.contains(name)));
+    match has(&["ipv6_src=", "ipv6_dst="]) && !has(&ABOVE_FIVE_TUPLES) {
         true => SchemaChoice::DualStack,
         false => SchemaChoice::Single(Schema::openflow15()),
     }
