@@ -332,7 +332,10 @@ mod tests {
                 continue;
             };
             let values = format.get_possible_values();
-            let values: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+            let values: Vec<&str> = values
+                .iter()
+                .map(clap::builder::PossibleValue::get_name)
+                .collect();
             assert!(values.contains(&"json"), "{name}: {values:?}");
             assert!(values.contains(&"ndjson"), "{name}: {values:?}");
             reports += 1;

@@ -171,10 +171,9 @@ impl Replayed {
         let (mut progress, begin) = (reporter.progress(), Instant::now());
         while frames.advance(pipeline)? {
             let frame = frames.frame();
-            if args.pace.is_some() || frame.number % PACKETS_PER_REPORT == 0 {
-                if let Some(extent) = frames.extent() {
-                    let _ = progress.report("replaying", extent.read(), extent.length);
-                }
+            let is_due = args.pace.is_some() || frame.number.is_multiple_of(PACKETS_PER_REPORT);
+            if is_due && let Some(extent) = frames.extent() {
+                let _ = progress.report("replaying", extent.read(), extent.length);
             }
             if let Some(pace) = args.pace {
                 wait_until(begin, frame.time.div_f64(pace));
