@@ -28,7 +28,7 @@
 //!
 //! # Cost
 //! Terms are as many as the products of tables, and subtraction multiplies them by the
-//! bits of what is subtracted: see [`header_space`](crate::header_space). So there is a
+//! bits of what is subtracted: see [`header_space`](crate::lab::header_space). So there is a
 //! limit on entries, and on the terms of every set on the way.
 //!
 //! # Where we differ from the paper, and why
