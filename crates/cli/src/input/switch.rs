@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use classyard::EngineSpec;
 use classyard_datapath::flow::FlowEntry;
-use classyard_datapath::pipeline::{Message, Pipeline, PortState};
+use classyard_datapath::pipeline::{Message, Pipeline, PipelineSettings, PortState};
 use classyard_datapath::text::{self, Filled};
 use classyard_datapath::{Action, Field, GroupId, MeterId, PortNo, TableSettings};
 use classyard_workload::capture;
@@ -56,6 +56,11 @@ pub(crate) struct SwitchArgs {
     /// engines`)
     #[arg(short, long, default_value = "forest", value_name = "SPEC", value_parser = super::engine)]
     engine: EngineSpec,
+
+    /// The seed of the hash that spreads packets over the buckets of select groups;
+    /// with the same seed each run chooses the same buckets
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    select_seed: u64,
 }
 
 impl SwitchArgs {
@@ -84,7 +89,8 @@ impl SwitchArgs {
             ),
         };
         let settings = TableSettings::new(self.engine.clone())?;
-        let pipeline = Pipeline::new(settings.rebuild_below(REBUILD_BELOW));
+        let settings = PipelineSettings::new(settings.rebuild_below(REBUILD_BELOW));
+        let pipeline = Pipeline::new(settings.select_seed(self.select_seed));
         let filled = text::fill(pipeline, &name, &content, self.skip_bad, Duration::ZERO);
         let Filled {
             mut pipeline,

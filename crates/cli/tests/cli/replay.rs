@@ -231,9 +231,9 @@ fn a_bad_pipeline_is_refused_with_its_lines() {
     );
     run(&format!("replay -p {bad}"))
         .exits(2)
-        .complains("`foo` is no field")
+        .complains("unsupported field `foo`")
         .complains("bad.flows:2:4")
-        .complains("`fly` is no action")
+        .complains("unsupported action `fly`")
         .complains("bad.flows:4:9");
     let group = folder.file("group.flows", "actions=group:4\n");
     run(&format!("replay -p {group}"))

@@ -338,6 +338,7 @@ macro_rules! at_few_widths {
             2 => $build::<$($family,)? 2>($($argument),*),
             5 => $build::<$($family,)? 5>($($argument),*),
             6 => $build::<$($family,)? 6>($($argument),*),
+            16 => $build::<$($family,)? 16>($($argument),*),
             32 => $build::<$($family,)? 32>($($argument),*),
             width => unreachable!("{width} is not one of FEW_WIDTHS"),
         }

@@ -33,9 +33,10 @@ use crate::ruleset::RuleSet;
 use crate::schema::{MAX_KEY_WORDS, Schema};
 use crate::transaction::{Change, Transaction};
 
-/// Key widths, in words, for engines whose lookups are not the fastest: exact
-/// for the built-in schemas. Each width costs compile time and code.
-pub const FEW_WIDTHS: [usize; 4] = [2, 5, 6, 32];
+/// Key widths, in words, for engines whose lookups are not the fastest: those of
+/// the built-in schemas, of 1,024 bits packed without a gap, and the widest. Each
+/// width costs compile time and code.
+pub const FEW_WIDTHS: [usize; 5] = [2, 5, 6, 16, 32];
 
 /// Returns the first of `widths`, in ascending order, that holds a key of
 /// `key_words` words.
@@ -276,7 +277,11 @@ impl Classifier for Padded {
 
     fn trace(&self, key: &[u64]) -> LookupTrace {
         let (words, width) = self.widening.widen_one(key);
-        self.inner.trace(&words[..width])
+        let mut trace = self.inner.trace(&words[..width]);
+        for probe in &mut trace.probes {
+            probe.mask.truncate(self.widening.key_words());
+        }
+        trace
     }
 
     fn stats(&self) -> Stats {

@@ -38,6 +38,10 @@ fn room(class: usize) -> u32 {
     (1 << doublings) + steps * (1 << (doublings - 2))
 }
 
+/// Rows of at most these bytes are never compacted: a few dozen rules of the
+/// narrowest keys, one page.
+const MIN_SPARSE_BYTES: usize = 4 << 10;
+
 /// Rows that a leaf of `len` rows takes.
 pub(super) fn room_for(len: usize) -> usize {
     match u32::try_from(len).expect("rows are bounded") {
@@ -119,10 +123,11 @@ impl<const W: usize> Rows<W> {
         self.used
     }
 
-    /// Whether there is twice the memory that is used, and of many rows.
+    /// True if there is twice the memory that is used, and more than
+    /// [`MIN_SPARSE_BYTES`].
     pub(super) fn is_sparse(&self) -> bool {
         let room = self.words.capacity() / self.stride;
-        room > 32 && 2 * self.used < room
+        bytes_of::<u64>(self.words.capacity()) > MIN_SPARSE_BYTES && 2 * self.used < room
     }
 
     fn alloc(&mut self, len: usize) -> u32 {

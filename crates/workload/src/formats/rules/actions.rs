@@ -11,8 +11,8 @@ use super::token::{next_token, unquote, write_word};
 use super::{Fault, quoted};
 
 /// Actions that every file has.
-pub(super) const BUILT_IN: [&str; 7] = [
-    "accept", "allow", "deny", "drop", "match", "permit", "reject",
+pub(super) const BUILT_IN: [&str; 8] = [
+    "accept", "allow", "deny", "drop", "log", "match", "permit", "reject",
 ];
 
 /// The word that a declaration begins with.
@@ -176,7 +176,7 @@ mod tests {
             "al",
             "allow,log",
             "goto_table:1",
-            "log",
+            "queue",
             "drop2",
             "pass",
         ] {

@@ -46,13 +46,13 @@ fn misspelt_actions_are_refused_and_new_ones_are_listed() {
             assert_eq!(loaded.notes, [""; 0], "{text}");
         }
     }
-    let text = format!("{ACTIONS}actions logg\nlog\n");
+    let text = format!("{ACTIONS}actions mirrors\nmirror\n");
     let error = read_policy("f", &text, None, None, &ReadOptions::default());
     assert!(
         error
             .unwrap_err()
             .to_string()
-            .contains("did you mean `logg`?")
+            .contains("did you mean `mirrors`?")
     );
     let text = format!("{ACTIONS}output:1 src=10.0.0.1/8\noutput:2\nmirror\n");
     let loaded = read_policy("f", &text, None, None, &ReadOptions::default()).unwrap();
