@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::LazyLock;
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-use classyard::engine::{ENGINES, Engine, EngineOption, FEW_WIDTHS, Wraps};
+use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
 use classyard::memory::{bytes_of, grown};
 use classyard::{
     BuildError, Costs, EngineSpec, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId, RuleSet,
@@ -45,7 +45,6 @@ const STRIDE: Engine = Engine {
             instead: format!("choose `field` from 0 to {last}"),
         })
     },
-    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate,
 };

@@ -48,7 +48,6 @@
 
 #![allow(clippy::cast_precision_loss)] // estimates
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -266,24 +265,6 @@ impl Shape {
             fields: fields.to_vec(),
             ..self
         }
-    }
-
-    /// Returns the shape of the same rules in keys of `key_words` words, at least
-    /// as many as now: the added words are zero.
-    pub(crate) fn with_key_words(&self, key_words: usize) -> Cow<'_, Shape> {
-        if key_words == self.schema.key_words() {
-            return Cow::Borrowed(self);
-        }
-        let schema = self.schema.with_key_words(key_words);
-        let mut shape = self.clone();
-        for tuple in &mut shape.tuples {
-            let mut mask = tuple.mask.to_vec();
-            mask.resize(key_words, 0);
-            tuple.mask = mask.into();
-        }
-        shape.sample = Arc::new(self.sample.widened(&schema));
-        shape.schema = schema;
-        Cow::Owned(shape)
     }
 
     /// The same with another sample of the rules. Engines whose memory depends on

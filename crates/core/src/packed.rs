@@ -63,19 +63,3 @@ impl<'a> PackedRule<'a> {
         self.schema.field(range.field).width()
     }
 }
-
-/// Appends a packed rule of `schema` in the layout of `wide_schema`: the same
-/// fields, in keys that end in more words. The added words are zero.
-pub(crate) fn append_widened(
-    schema: &Schema,
-    wide_schema: &Schema,
-    words: &[u64],
-    wide: &mut Vec<u64>,
-) {
-    let rule = PackedRule::new(schema, words);
-    for row in [rule.value, rule.mask] {
-        wide.extend_from_slice(row);
-        wide.resize(wide.len() + wide_schema.key_words() - row.len(), 0);
-    }
-    wide.extend_from_slice(rule.high);
-}

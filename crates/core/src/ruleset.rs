@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use crate::error::{PartError, RuleError, UpdateError};
-use crate::packed::append_widened;
 use crate::positions::Positions;
 use crate::rule::{ActionId, FieldMatch, Priority, Rule, RuleId, RuleRef, Winner, pack_into};
 use crate::schema::Schema;
@@ -94,23 +93,6 @@ impl RuleSet {
         self.actions.push(action);
         self.push_cookie(0);
         Ok(())
-    }
-
-    /// Returns the same rules packed for `schema`, which has the same fields and
-    /// at least as wide keys.
-    pub(crate) fn widened(&self, schema: &Arc<Schema>) -> RuleSet {
-        let mut words = Vec::with_capacity(self.len() * schema.rule_words());
-        for rule in self.words.chunks_exact(self.schema.rule_words()) {
-            append_widened(&self.schema, schema, rule, &mut words);
-        }
-        RuleSet {
-            schema: Arc::clone(schema),
-            words,
-            winners: self.winners.clone(),
-            actions: self.actions.clone(),
-            cookies: self.cookies.clone(),
-            positions: self.positions.clone(),
-        }
     }
 
     /// Keeps the cookie of the rule that was added last.

@@ -281,15 +281,6 @@ impl Schema {
         self.fields.iter().map(Field::width).sum()
     }
 
-    /// Returns the same fields with keys of `key_words` words, at least as many as
-    /// now: the added words are zero.
-    pub(crate) fn with_key_words(&self, key_words: usize) -> Arc<Schema> {
-        debug_assert!(KEY_WIDTHS.contains(&key_words) && key_words >= self.key_words());
-        let mut schema = self.clone();
-        schema.layout.key_words = key_words;
-        Arc::new(schema)
-    }
-
     /// The number of 64-bit words of a key; one of [`KEY_WIDTHS`].
     #[must_use]
     pub fn key_words(&self) -> usize {

@@ -1,7 +1,7 @@
 //! Rules that lookups of a static engine pass over.
 
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
-use classyard::engine::{Engine, FEW_WIDTHS, Wraps};
+use classyard::engine::{Engine, Wraps};
 use classyard::*;
 
 /// Rules in a list, best first, each with whether it is hidden.
@@ -75,7 +75,6 @@ static LIST: &[Engine] = &[Engine {
     options: &[],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate: |_, _| unreachable!("not called here"),
 }];

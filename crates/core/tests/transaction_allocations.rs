@@ -84,7 +84,6 @@ const ROWS: &[Engine] = &[Engine {
     options: &[],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &classyard::schema::KEY_WIDTHS,
     build: |request| {
         let rules = request.rules;
         let empty = Row {

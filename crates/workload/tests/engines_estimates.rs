@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use classyard::engine::{Engine, EngineOption, Wraps};
 use classyard::estimate::Tuple;
-use classyard::schema::KEY_WIDTHS;
 use classyard::{
     BuildError, Costs, ENGINES, EngineSpec, Estimate, Field, Limits, MatchKind, NoProgress,
     Refusal, RuleSet, Schema, Shape,
@@ -285,7 +284,6 @@ static TOYS: &[Engine] = &[
     Engine {
         dynamic: Engine::takes_no_updates,
         accepts: no_ternary,
-        key_widths: &KEY_WIDTHS,
         build: |request| {
             let linear = EngineSpec::named("linear")?;
             linear.build(request.rules, request.limits, request.progress)
@@ -301,7 +299,6 @@ static TOYS: &[Engine] = &[
     Engine {
         dynamic: |spec| spec.inner().is_some_and(EngineSpec::is_dynamic),
         accepts: |spec, schema| spec.inner().map_or(Ok(()), |inner| inner.accepts(schema)),
-        key_widths: &KEY_WIDTHS,
         build: |request| {
             let inner = request.spec.inner().expect("a wrapper has an inner engine");
             inner.build(request.rules, request.limits, request.progress)

@@ -9,7 +9,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use classyard::engine::{Engine, EngineOption, OptionKind, Wraps};
-use classyard::schema::KEY_WIDTHS;
 use classyard::{
     ActionId, BuildError, ENGINES, EngineSpec, FieldMatch, KeySlice, Limits, NoProgress, Priority,
     Progress, RuleId, RuleSet, Schema, Scratch, SpecError, Winner,
@@ -167,7 +166,6 @@ const fn toy(name: &'static str, wraps: Wraps) -> Engine {
         options: &[],
         dynamic: Engine::takes_updates,
         accepts: Engine::accepts_all,
-        key_widths: &KEY_WIDTHS,
         build: |request| {
             let linear = EngineSpec::named("linear")?;
             request.build_inner(&linear, request.rules)

@@ -18,7 +18,6 @@
 //! [estimates](crate::estimate) what building would make:
 //!
 //! ```
-//! use classyard::engine::FEW_WIDTHS;
 //! use classyard::engine::adapter::{Algorithm, Family, build_static};
 //! use classyard::prelude::*;
 //! use classyard::{BuildError, BuildRequest, Costs, Engine, Limits, LookupTrace};
@@ -84,7 +83,6 @@
 //!     options: &[],
 //!     dynamic: Engine::takes_no_updates,
 //!     accepts: Engine::accepts_all,
-//!     key_widths: &FEW_WIDTHS,
 //!     build: build_static::<AnyWidth>,
 //!     estimate: |_, shape| {
 //!         let (rules, words) = (shape.rules(), shape.schema().key_words());
@@ -314,14 +312,9 @@ pub trait DynamicFamily: 'static {
 macro_rules! at_width {
     ($schema:expr, $build:ident $(::<$family:ident>)? ($($argument:expr),*)) => {
         match $schema.key_words() {
-            1 => $build::<$($family,)? 1>($($argument),*),
             2 => $build::<$($family,)? 2>($($argument),*),
-            3 => $build::<$($family,)? 3>($($argument),*),
-            4 => $build::<$($family,)? 4>($($argument),*),
             5 => $build::<$($family,)? 5>($($argument),*),
             6 => $build::<$($family,)? 6>($($argument),*),
-            8 => $build::<$($family,)? 8>($($argument),*),
-            12 => $build::<$($family,)? 12>($($argument),*),
             16 => $build::<$($family,)? 16>($($argument),*),
             32 => $build::<$($family,)? 32>($($argument),*),
             width => unreachable!("{width} is not one of KEY_WIDTHS"),
@@ -331,25 +324,8 @@ macro_rules! at_width {
 
 pub(super) use at_width;
 
-/// The same for an engine of the widths [`FEW_WIDTHS`](super::FEW_WIDTHS).
-macro_rules! at_few_widths {
-    ($key_words:expr, $build:ident $(::<$family:ident>)? ($($argument:expr),*)) => {
-        match $key_words {
-            2 => $build::<$($family,)? 2>($($argument),*),
-            5 => $build::<$($family,)? 5>($($argument),*),
-            6 => $build::<$($family,)? 6>($($argument),*),
-            16 => $build::<$($family,)? 16>($($argument),*),
-            32 => $build::<$($family,)? 32>($($argument),*),
-            width => unreachable!("{width} is not one of FEW_WIDTHS"),
-        }
-    };
-}
-
-pub(super) use at_few_widths;
-
 /// For [`Engine::build`](super::Engine::build): builds a classifier that takes
-/// no updates. The engine's [key widths](super::Engine::key_widths) must be
-/// [`FEW_WIDTHS`](super::FEW_WIDTHS) or fewer.
+/// no updates.
 ///
 /// # Errors
 /// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
@@ -361,32 +337,15 @@ pub fn build_static<F: Family>(
     ) -> Result<Box<dyn Classifier>, BuildError> {
         Ok(Box::new(Adapter::<W, F::At<W>, Static>::build(request)?))
     }
-    at_few_widths!(request.schema().key_words(), at::<F>(request))
+    at_width!(request.schema(), at::<F>(request))
 }
 
 /// For [`Engine::build`](super::Engine::build): builds a classifier that takes
-/// updates. The engine's [key widths](super::Engine::key_widths) must be
-/// [`FEW_WIDTHS`](super::FEW_WIDTHS) or fewer.
+/// updates.
 ///
 /// # Errors
 /// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
 pub fn build_dynamic<F: DynamicFamily>(
-    request: &mut BuildRequest<'_>,
-) -> Result<Box<dyn Classifier>, BuildError> {
-    fn at<F: DynamicFamily, const W: usize>(
-        request: &mut BuildRequest<'_>,
-    ) -> Result<Box<dyn Classifier>, BuildError> {
-        Ok(Box::new(Adapter::<W, F::At<W>, Dynamic>::build(request)?))
-    }
-    at_few_widths!(request.schema().key_words(), at::<F>(request))
-}
-
-/// The same for an engine that is compiled for
-/// [every key width](crate::schema::KEY_WIDTHS).
-///
-/// # Errors
-/// Those of [`Algorithm::build`], and [`BuildError::TooManyBytes`].
-pub(super) fn build_dynamic_every_width<F: DynamicFamily>(
     request: &mut BuildRequest<'_>,
 ) -> Result<Box<dyn Classifier>, BuildError> {
     fn at<F: DynamicFamily, const W: usize>(

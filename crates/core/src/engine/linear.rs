@@ -42,7 +42,7 @@ use hashbrown::hash_map::Entry;
 use crate::classifier::{LookupTrace, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
 use crate::engine::observe::{FREE, Met, Prices};
-use crate::engine::{Engine, EngineSpec, FEW_WIDTHS, Wraps};
+use crate::engine::{Engine, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape};
 use crate::machine::Work;
@@ -63,7 +63,6 @@ pub(super) const ENGINE: Engine = Engine {
     options: &[],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_dynamic::<AnyWidth>,
     estimate,
 };

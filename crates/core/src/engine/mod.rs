@@ -47,7 +47,6 @@ mod hyper_split;
 mod linear;
 mod observe;
 mod options;
-mod padded;
 mod partition_sort;
 mod range_tree;
 mod ranked;
@@ -64,7 +63,6 @@ mod tuplemerge;
 
 pub use adapter::BuildRequest;
 pub use options::{EngineOption, EngineOptions, OptionKind, OptionValue};
-pub use padded::FEW_WIDTHS;
 pub use spec::{EngineSpec, MAX_NESTING};
 
 /// All engines.
@@ -109,10 +107,6 @@ pub struct Engine {
     pub dynamic: fn(&EngineSpec) -> bool,
     /// Whether it serves a schema when built to this specification.
     pub accepts: fn(&EngineSpec, &Schema) -> Result<(), Refusal>,
-    /// Key widths, in words, that it is compiled for, in ascending order: some of
-    /// [`KEY_WIDTHS`](crate::schema::KEY_WIDTHS), the widest included. Rules and
-    /// keys of another width are copied to the next wider one.
-    pub key_widths: &'static [usize],
     /// Builds a classifier to this specification, over a copy of the rules. May
     /// panic when `accepts` or the host refuses: call [`EngineSpec::build`],
     /// which checks first.

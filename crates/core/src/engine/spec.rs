@@ -10,7 +10,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::padded::{build_padded, padded_width};
 use super::{BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, OptionKind, Wraps};
 use crate::classifier::{Classifier, Limits, Progress};
 use crate::error::{BuildError, Refusal, SpecError, SpecPlace};
@@ -259,11 +258,6 @@ impl EngineSpec {
         limits.check_rules(rules.len())?;
         self.available()?;
         self.accepts(rules.schema())?;
-        let key_words = rules.schema().key_words();
-        let width = padded_width(self.engine.key_widths, key_words);
-        if width > key_words {
-            return build_padded(self, width, rules, limits, progress, memory);
-        }
         (self.engine.build)(&mut BuildRequest {
             spec: self,
             rules,
@@ -326,9 +320,7 @@ impl EngineSpec {
         self.available()?;
         self.accepts(shape.schema())?;
         // Estimates are the same in every process.
-        let width = padded_width(self.engine.key_widths, shape.schema().key_words());
-        let shape = shape.with_key_words(width);
-        let costs = (self.engine.estimate)(&self.clone().seeded(0), &shape)?;
+        let costs = (self.engine.estimate)(&self.clone().seeded(0), shape)?;
         limits.check_bytes(costs.bytes)?;
         Ok(costs)
     }

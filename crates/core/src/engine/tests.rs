@@ -11,7 +11,7 @@ use crate::key::KeySlice;
 use crate::policy::Policy;
 use crate::rule::{ActionId, FieldMatch, Priority, RuleId, Winner};
 use crate::ruleset::RuleSet;
-use crate::schema::{Field, KEY_WIDTHS, MatchKind};
+use crate::schema::{Field, MatchKind};
 use crate::seed::{Seed, splitmix};
 use crate::table::{PolicyTable, Table};
 
@@ -35,7 +35,6 @@ const FROZEN: Engine = Engine {
             }),
         }
     },
-    key_widths: &KEY_WIDTHS,
     build: |request| Ok(Box::new(Frozen(linear(request)?))),
     estimate: |spec, shape| {
         Ok(Costs {
@@ -103,7 +102,6 @@ const PLAIN: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &KEY_WIDTHS,
     build: linear,
     estimate: estimate_linear,
 };
@@ -129,7 +127,6 @@ const fn wrapper(name: &'static str, wraps: Wraps) -> Engine {
             let inner = spec.inner().expect("a wrapper has an inner engine");
             inner.accepts(schema)
         },
-        key_widths: &KEY_WIDTHS,
         build: |request| {
             let inner = request.spec.inner().expect("a wrapper has an inner engine");
             request.build_inner(inner, request.rules)

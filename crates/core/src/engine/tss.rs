@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic_every_width};
+use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::observe::{Met, Prices};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Placement, Placing, Renumbered, SpaceEstimate, TableEstimate, TableNumber,
@@ -46,7 +46,6 @@ use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, some_of};
 use crate::monitor::Monitor;
-use crate::schema::KEY_WIDTHS;
 use crate::schema::{FieldRole, Schema};
 use crate::seed::{MapState, Seed};
 
@@ -66,8 +65,7 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &KEY_WIDTHS,
-    build: build_dynamic_every_width::<AnyWidth>,
+    build: build_dynamic::<AnyWidth>,
     estimate,
 };
 

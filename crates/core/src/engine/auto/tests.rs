@@ -8,7 +8,7 @@ use crate::engine::{Wraps, linear};
 use crate::estimate::Costs;
 use crate::machine::{Operation, Work};
 use crate::rule::Rule;
-use crate::schema::{KEY_WIDTHS, Schema};
+use crate::schema::Schema;
 use crate::seed::splitmix;
 
 /// A scan that says to be something else.
@@ -58,7 +58,6 @@ static TOYS: &[Engine] = &[
         Ok(costs(shape.rules() as f64, 100.0, Some(500.0), 10))
     }),
     Engine {
-        key_widths: &KEY_WIDTHS,
         build: |_| {
             Err(BuildError::TooManyPeakBytes {
                 stage: "testing",

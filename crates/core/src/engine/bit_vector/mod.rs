@@ -73,7 +73,7 @@ use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::observe::{Met, Prices};
 use crate::engine::range_tree::GROUP;
 use crate::engine::ranked::RankedRules;
-use crate::engine::{Engine, EngineOption, EngineSpec, FEW_WIDTHS, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape};
 use crate::machine::Work;
@@ -108,7 +108,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate,
 };

@@ -11,7 +11,7 @@ use super::node::Nodes;
 use super::trees::Outline;
 use super::{Known, Settings, check_rules};
 use crate::engine::EngineSpec;
-use crate::engine::adapter::at_few_widths;
+use crate::engine::adapter::at_width;
 use crate::engine::observe::{Growth, Met, Prices};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, some_of, whole};
@@ -121,7 +121,7 @@ fn id_bytes(schema: &Schema, rules: usize, groups: usize) -> usize {
     fn at<const W: usize>(rules: usize, groups: usize) -> usize {
         IdMap::<Known<W>>::bytes_for(rules, groups)
     }
-    at_few_widths!(schema.key_words(), at(rules, groups))
+    at_width!(schema, at(rules, groups))
 }
 
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {

@@ -94,7 +94,7 @@ use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
 use crate::engine::ranked::{best_first, places_by_id};
 use crate::engine::tree::MOST_RULES;
-use crate::engine::{Engine, EngineOption, EngineSpec, FEW_WIDTHS, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::id_map::IdMap;
 use crate::memory::{Memory, bytes_of};
@@ -162,7 +162,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_dynamic::<AnyWidth>,
     estimate: estimate::estimate,
 };

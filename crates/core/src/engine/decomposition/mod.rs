@@ -104,7 +104,7 @@ use crate::classifier::{LookupTrace, Metric};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::bit_vector::BLOCK_RULES;
 use crate::engine::ranked::RankedRules;
-use crate::engine::{Engine, EngineOption, EngineOptions, FEW_WIDTHS, OptionValue, Wraps};
+use crate::engine::{Engine, EngineOption, EngineOptions, OptionValue, Wraps};
 use crate::error::BuildError;
 use crate::estimate::whole;
 use crate::limits::Limits;
@@ -173,7 +173,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate: estimate::estimate,
 };

@@ -82,9 +82,8 @@
 //!
 //! [TM19]: crate::papers#tm19
 
-use crate::engine::adapter::build_dynamic_every_width;
+use crate::engine::adapter::build_dynamic;
 use crate::engine::{Engine, EngineOption, Wraps};
-use crate::schema::KEY_WIDTHS;
 use crate::simd::Isa;
 
 mod conflicts;
@@ -148,7 +147,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &KEY_WIDTHS,
-    build: build_dynamic_every_width::<engine::AnyWidth>,
+    build: build_dynamic::<engine::AnyWidth>,
     estimate: estimate::estimate,
 };

@@ -25,7 +25,7 @@ use super::outline::Outline;
 use crate::packed::PackedRule;
 use crate::rule::RuleRef;
 use crate::ruleset::RuleSet;
-use crate::schema::{KEY_WIDTHS, MatchKind, Part, Placement, RangeField, Schema, pack};
+use crate::schema::{MAX_KEY_WORDS, MatchKind, Part, Placement, RangeField, Schema, pack};
 
 /// Where the words of a run are.
 #[derive(Clone, Copy, Debug)]
@@ -498,7 +498,7 @@ impl RowShape {
 
 /// Words of the upper ends of a rule's ranges, at most: ranges are fields, and
 /// all fields fit a key.
-const HIGH_WORDS: usize = KEY_WIDTHS[KEY_WIDTHS.len() - 1];
+const HIGH_WORDS: usize = MAX_KEY_WORDS;
 
 /// A rule in the schema's packed form, in memory of fixed size, so that looking
 /// at a rule of a run allocates nothing.
@@ -757,14 +757,10 @@ mod tests {
                     *(if expected { &mut matches } else { &mut misses }) += 1;
                     for isa in Isa::available() {
                         let found = match schema.key_words() {
-                            1 => found::<1>(&shape, isa, &row, key),
                             2 => found::<2>(&shape, isa, &row, key),
-                            3 => found::<3>(&shape, isa, &row, key),
-                            4 => found::<4>(&shape, isa, &row, key),
                             5 => found::<5>(&shape, isa, &row, key),
                             6 => found::<6>(&shape, isa, &row, key),
-                            8 => found::<8>(&shape, isa, &row, key),
-                            12 => found::<12>(&shape, isa, &row, key),
+                            16 => found::<16>(&shape, isa, &row, key),
                             words => unreachable!("{words} words"),
                         };
                         // A row without the rule's mask may match more.

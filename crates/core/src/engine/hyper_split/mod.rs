@@ -88,7 +88,7 @@ use crate::classifier::{LookupTrace, Metric, Probe};
 use crate::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{Lists, MOST_RULES, Outline};
-use crate::engine::{Engine, EngineOption, EngineSpec, FEW_WIDTHS, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::limits::Limits;
 use crate::monitor::Monitor;
@@ -122,7 +122,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate: estimate::estimate,
 };

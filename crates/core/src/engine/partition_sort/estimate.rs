@@ -10,7 +10,7 @@
 use super::node::Node;
 use super::{PartitionSort, check_rules};
 use crate::engine::EngineSpec;
-use crate::engine::adapter::at_few_widths;
+use crate::engine::adapter::at_width;
 use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::tuple_space::{Arena, EntryIndex};
 use crate::error::BuildError;
@@ -69,10 +69,7 @@ fn rest(spec: &EngineSpec, shape: &Shape) -> f64 {
     let (all, few) = (shape.rules().max(1), sample.len().max(1));
     let most = spec.options().whole("partitions").saturating_mul(few) / all;
     let leaf = spec.options().whole("leaf");
-    let placed = at_few_widths!(
-        shape.schema().key_words(),
-        placed_in_rest(sample, leaf, most.max(1))
-    );
+    let placed = at_width!(shape.schema(), placed_in_rest(sample, leaf, most.max(1)));
     placed as f64 / few as f64
 }
 
@@ -94,7 +91,7 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
     }
     let in_trees = rules - rest.min(rules);
     let count = rules as f64;
-    let records = at_few_widths!(schema.key_words(), record_bytes(schema, in_trees));
+    let records = at_width!(schema, record_bytes(schema, in_trees));
     let nodes = whole(in_trees as f64 * NODES) * size_of::<Node>();
     let ids = IdMap::<EntryIndex>::bytes_for(in_trees, shape.id_groups());
     let bytes = records + ids + nodes + in_rest.bytes;

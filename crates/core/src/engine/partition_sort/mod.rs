@@ -110,7 +110,7 @@ use crate::classifier::{LookupTrace, Metric, Progress};
 use crate::engine::adapter::{Algorithm, BuildRequest, DynamicFamily, Updates, build_dynamic};
 use crate::engine::tss::{self, OneTablePerMask};
 use crate::engine::tuple_space::{EntryIndex, TableNumber, TupleEngine};
-use crate::engine::{Engine, EngineOption, FEW_WIDTHS, Wraps};
+use crate::engine::{Engine, EngineOption, Wraps};
 use crate::error::BuildError;
 use crate::id_map::IdMap;
 use crate::memory::{Memory, bytes_of};
@@ -148,7 +148,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_dynamic::<AnyWidth>,
     estimate: estimate::estimate,
 };

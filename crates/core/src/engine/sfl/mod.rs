@@ -81,7 +81,7 @@ use std::ops::ControlFlow;
 
 use crate::classifier::Classifier;
 use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
-use crate::engine::{Engine, EngineOption, EngineSpec, FEW_WIDTHS, OptionValue, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, OptionValue, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape};
 use crate::machine::{Machine, Work};
@@ -131,7 +131,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_updates,
     accepts: |spec, schema| inner_of(spec).accepts(schema),
-    key_widths: &FEW_WIDTHS,
     build,
     estimate,
 };

@@ -75,7 +75,6 @@ const LIST: Engine = Engine {
     options: &[],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_static::<List>,
     estimate: |_, shape| {
         Ok(Costs {

@@ -67,7 +67,7 @@ use crate::engine::hyper_cuts::HyperCuts;
 use crate::engine::hyper_split::HyperSplit;
 use crate::engine::ranked::RankedRules;
 use crate::engine::tree::{MOST_RULES, Outline, indices};
-use crate::engine::{Engine, EngineOption, EngineSpec, FEW_WIDTHS, Wraps};
+use crate::engine::{Engine, EngineOption, EngineSpec, Wraps};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, sample_of};
 use crate::limits::Limits;
@@ -111,7 +111,6 @@ pub(super) const ENGINE: Engine = Engine {
     ],
     dynamic: Engine::takes_no_updates,
     accepts: Engine::accepts_all,
-    key_widths: &FEW_WIDTHS,
     build: build_static::<AnyWidth>,
     estimate,
 };

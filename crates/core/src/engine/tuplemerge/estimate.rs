@@ -20,10 +20,8 @@
 use super::selection::{Selection, leading_bits};
 use super::{Settings, TupleMerge, Variant, is_within};
 use crate::engine::EngineSpec;
-use crate::engine::FEW_WIDTHS;
-use crate::engine::adapter::at_few_widths;
+use crate::engine::adapter::at_width;
 use crate::engine::observe::{Growth, Met, Prices};
-use crate::engine::padded::{padded, padded_width};
 use crate::engine::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use crate::error::BuildError;
 use crate::estimate::{Costs, Shape, Tuple};
@@ -110,10 +108,7 @@ const SELECT: f64 = 700.0;
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let settings = Settings::of(spec);
     let (form, selection) = TupleMerge::form(&settings, shape.schema());
-    let (tables, splits) = at_few_widths!(
-        padded_width(&FEW_WIDTHS, shape.schema().key_words()),
-        tables(&settings, &selection, shape)
-    );
+    let (tables, splits) = at_width!(shape.schema(), tables(&settings, &selection, shape));
     let moves = match settings.variant {
         Variant::Offline => SELECT,
         Variant::Online | Variant::Vpp => MOVE * f64::from(splits) / tables.len().max(1) as f64,
@@ -142,7 +137,7 @@ fn tables<const W: usize>(
     let tuples = shape.tuples();
     let (simulated, others) = tuples.split_at(tuples.len().min(SIMULATED));
     let members = simulated.iter().map(|tuple| Member::<W> {
-        mask: padded(&tuple.mask),
+        mask: (*tuple.mask).try_into().expect("a mask as wide as the key"),
         tuple,
     });
     let members: Vec<Member<'_, W>> = members.collect();

@@ -82,7 +82,7 @@
 use std::sync::Arc;
 
 use crate::classifier::{NoProgress, Progress};
-use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic_every_width};
+use crate::engine::adapter::{BuildRequest, DynamicFamily, build_dynamic};
 use crate::engine::tuple_space::{
     EntryIndex, Form, Mark, Placement, Renumbered, TableNumber, TupleEngine, TupleSpace,
     place_one_by_one,
@@ -92,7 +92,6 @@ use crate::error::BuildError;
 use crate::memory::{Memory, bytes_of};
 use crate::monitor::Monitor;
 use crate::reoptimise::Reoptimise;
-use crate::schema::KEY_WIDTHS;
 use crate::schema::{FieldId, MatchKind, Schema};
 use crate::seed::{Seed, splitmix};
 
@@ -162,8 +161,7 @@ pub(super) const ONLINE: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &KEY_WIDTHS,
-    build: build_dynamic_every_width::<AnyWidth>,
+    build: build_dynamic::<AnyWidth>,
     estimate: estimate::estimate,
 };
 
@@ -176,8 +174,7 @@ pub(super) const OFFLINE: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &KEY_WIDTHS,
-    build: build_dynamic_every_width::<AnyWidth>,
+    build: build_dynamic::<AnyWidth>,
     estimate: estimate::estimate,
 };
 
@@ -190,8 +187,7 @@ pub(super) const VPP: Engine = Engine {
     options: OPTIONS,
     dynamic: Engine::takes_updates,
     accepts: Engine::accepts_all,
-    key_widths: &KEY_WIDTHS,
-    build: build_dynamic_every_width::<AnyWidth>,
+    build: build_dynamic::<AnyWidth>,
     estimate: estimate::estimate,
 };
 

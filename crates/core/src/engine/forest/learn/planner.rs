@@ -80,7 +80,6 @@ macro_rules! at_learning_width {
         match $key_words {
             ..=2 => $call::<2>($($argument),*),
             3..=6 => $call::<6>($($argument),*),
-            7..=12 => $call::<12>($($argument),*),
             _ => $call::<32>($($argument),*),
         }
     };
