@@ -79,7 +79,7 @@ impl PerRule {
         let fields = Fields::new(sample.schema());
         let words = |place: usize| sample.rule(order[place] as usize).words();
         let outline =
-            unwatched(|monitor| Outline::new(&fields, settings, sample.len(), words, monitor));
+            unwatched(|monitor| Outline::new(&fields, settings, sample.len(), &words, monitor));
         let (places, rows) = outline.places();
         let rules = sample.len().max(1) as f64;
         let found = PerRule {

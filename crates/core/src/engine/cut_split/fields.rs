@@ -20,6 +20,10 @@ pub(super) struct Field {
     high: Option<Placement>,
 }
 
+/// Returns the words of the rule at a place. A `dyn` function, so that building is
+/// compiled once for all key widths.
+pub(super) type WordsAt<'a, 'f> = dyn Fn(usize) -> &'a [u64] + 'f;
+
 /// An interval of values, both ends included.
 pub(super) type Ends = (u128, u128);
 
@@ -203,7 +207,7 @@ impl Selected {
 }
 
 /// A bit for each selected field in which a rule is small.
-pub(super) fn class(selected: &[Selected], ends: impl Fn(usize) -> Ends) -> usize {
+pub(super) fn class(selected: &[Selected], ends: &dyn Fn(usize) -> Ends) -> usize {
     let small = selected.iter().enumerate();
     let small = small.filter(|(_, selected)| selected.is_small(ends(selected.field)));
     small.fold(0, |class, (number, _)| class | 1 << number)
@@ -228,7 +232,7 @@ pub(super) fn select<'a>(
     fields: &Fields,
     most: usize,
     count: usize,
-    words: impl Fn(usize) -> &'a [u64],
+    words: &WordsAt<'a, '_>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Vec<Selected>, BuildError> {
     let most = most.min(fields.len());

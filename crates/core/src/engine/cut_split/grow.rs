@@ -9,7 +9,7 @@ use crate::rule::Winner;
 use crate::schema::{FieldId, Schema, low_ones};
 
 use super::Settings;
-use super::fields::{Ends, Fields, Selected, free_bits};
+use super::fields::{Ends, Fields, Selected, WordsAt, free_bits};
 use super::node::{Draft, Leaf, MOST_BITS};
 
 /// Rules by which a field to cut is chosen.
@@ -26,14 +26,14 @@ pub(super) const MOST_DEPTH: usize = 128;
 const STEP_CLIPS: usize = 16;
 
 /// Rules by their places, for a [`Grid`].
-pub(super) struct Ranked<'a, F> {
+pub(super) struct Ranked<'a, 'f> {
     pub(super) fields: &'a Fields,
     pub(super) count: usize,
     /// The words of the rule at a place.
-    pub(super) words: F,
+    pub(super) words: &'f WordsAt<'a, 'f>,
 }
 
-impl<'a, F: Fn(usize) -> &'a [u64]> crate::engine::tree::Intervals for Ranked<'a, F> {
+impl crate::engine::tree::Intervals for Ranked<'_, '_> {
     fn schema(&self) -> &Schema {
         &self.fields.schema
     }

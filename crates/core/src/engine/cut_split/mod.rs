@@ -303,8 +303,8 @@ impl<const W: usize> CutSplit<W> {
         let words = |place: usize| grow::words_of(&rows, stride, place);
         let rule = |place: usize| (rows[place * stride], words(place));
         let (fields, count) = (Arc::clone(&self.fields), self.ids.len());
-        let outline = Outline::new(&fields, &self.settings, count, words, monitor)?;
-        let trees = Trees::plant(&fields, &self.settings, &outline, rule, monitor)?;
+        let outline = Outline::new(&fields, &self.settings, count, &words, monitor)?;
+        let trees = Trees::plant(&fields, &self.settings, &outline, &rule, monitor)?;
         for (row, &tree) in rows.chunks_exact(stride).zip(&outline.of_place) {
             let id = grow::winner_of(row).rule().expect("a rule's rank");
             let known = self.ids.get_mut(id).expect("all rules are known");
@@ -355,9 +355,9 @@ impl<const W: usize> Algorithm<W> for CutSplit<W> {
         let fields = Arc::new(Fields::new(schema));
         let at = |place: usize| rules.rule(order[place] as usize);
         let words = |place: usize| at(place).words();
-        let outline = Outline::new(&fields, &settings, count, words, monitor)?;
+        let outline = Outline::new(&fields, &settings, count, &words, monitor)?;
         let rule = |place: usize| (at(place).winner().rank(), words(place));
-        let trees = Trees::plant(&fields, &settings, &outline, rule, monitor)?;
+        let trees = Trees::plant(&fields, &settings, &outline, &rule, monitor)?;
 
         monitor.begin(NOTING, count)?;
         monitor.memory().take(bytes_of::<u32>(count))?;

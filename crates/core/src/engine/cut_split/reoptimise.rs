@@ -75,7 +75,7 @@ impl Contents for Copied {
         // A rule may have been met twice.
         order.dedup_by_key(|at| rank(at));
         let words = |place: usize| words_of(&self.rows, self.stride, order[place] as usize);
-        let outline = Outline::new(&self.fields, &self.settings, order.len(), words, monitor)?;
+        let outline = Outline::new(&self.fields, &self.settings, order.len(), &words, monitor)?;
         let mut drafts = Vec::with_capacity(outline.drafts.len());
         let before = outline.bytes();
         let mut bytes = 0;

@@ -11,7 +11,7 @@ use crate::monitor::Monitor;
 use crate::rule::Winner;
 
 use super::Settings;
-use super::fields::{Ends, Fields, Selected, class, select};
+use super::fields::{Ends, Fields, Selected, WordsAt, class, select};
 use super::grow::{Grow, Ranked, winner_of};
 use super::node::{Draft, Leaf, Node, Nodes};
 use super::rows::{Rows, room_for};
@@ -49,7 +49,7 @@ impl Outline {
         fields: &'a Fields,
         settings: &'a Settings,
         count: usize,
-        words: impl Fn(usize) -> &'a [u64] + Copy,
+        words: &WordsAt<'a, '_>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Outline, BuildError> {
         monitor.begin(SELECTING, count)?;
@@ -58,7 +58,7 @@ impl Outline {
         let mut of_place = Vec::with_capacity(count);
         let mut sizes = vec![0; 1 << selected.len()];
         for place in 0..count {
-            let class = class(&selected, |field| fields.ends(field, words(place)));
+            let class = class(&selected, &|field| fields.ends(field, words(place)));
             sizes[class] += 1;
             of_place.push(u8::try_from(class).expect("at most 16 classes"));
             monitor.advance(1)?;
@@ -285,7 +285,7 @@ impl<const W: usize> Trees<W> {
         fields: &Arc<Fields>,
         settings: &Settings,
         outline: &Outline,
-        rule: impl Fn(usize) -> (u64, &'a [u64]) + Copy,
+        rule: &dyn Fn(usize) -> (u64, &'a [u64]),
         monitor: &mut Monitor<'_>,
     ) -> Result<Trees<W>, BuildError> {
         let (places, rows) = outline.places();
@@ -333,7 +333,7 @@ impl<const W: usize> Trees<W> {
         let listed = listed.map(|(place, _): (usize, _)| place);
         let count = listed.clone().count();
         advance(count, monitor)?;
-        let leaf = trees.rows.store(count, listed.map(rule));
+        let leaf = trees.rows.store(count, listed.map(|place| rule(place)));
         *trees.nodes.node_mut(root) = Node::leaf(root, leaf);
         for &tree in &outline.of_place {
             trees.trees[usize::from(tree)].rules += 1;

@@ -206,7 +206,7 @@ impl<const W: usize> Trees<W> {
         let mut ends = std::mem::take(&mut self.ends);
         self.fields.all_ends(&row[1..], &mut ends);
         self.ends = ends;
-        let class = class(&self.selected, |field| self.ends[field]);
+        let class = class(&self.selected, &|field| self.ends[field]);
         let (mut tree, spread) = (usize::from(self.of_class[class]), self.settings.spread);
         let list = self.list();
         let root = self.trees[tree].root;
@@ -345,8 +345,7 @@ impl<const W: usize> Trees<W> {
                 left.extend((0..1 << node.fan_bits()).map(|child| node.child() + child));
             }
         }
-        found.sort_unstable_by_key(|row| row[0]);
-        found.dedup_by_key(|row| row[0]);
+        sort_best_first(&mut found);
         let rows: Vec<u64> = found.concat();
         let count = rows.len() / stride;
         let was_leaf = self.nodes.node(at).is_leaf();
@@ -365,7 +364,7 @@ impl<const W: usize> Trees<W> {
             let ranked = Ranked {
                 fields: &self.fields,
                 count,
-                words,
+                words: &words,
             };
             let grid = Grid::new(&ranked, monitor)?;
             let mut growing =
@@ -476,4 +475,10 @@ impl<const W: usize> Trees<W> {
             self.copy_node(old, node.child() + number, child + number);
         }
     }
+}
+
+/// Sorts rows by rank. Of rows of the same rank, one remains.
+fn sort_best_first(rows: &mut Vec<&[u64]>) {
+    rows.sort_unstable_by_key(|row| row[0]);
+    rows.dedup_by_key(|row| row[0]);
 }

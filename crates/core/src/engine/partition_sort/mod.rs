@@ -119,6 +119,7 @@ use crate::rule::{ActionId, Priority, Rule, RuleId, RuleRef, Winner};
 use crate::ruleset::RuleSet;
 use crate::schema::Schema;
 use crate::seed::Seed;
+use crate::sort::sort_short;
 
 use grow::Grow;
 use lookup::Buffers;
@@ -262,7 +263,7 @@ impl<const W: usize> PartitionSort<W> {
         }
         grow.finish(monitor);
         let mut places = source.places;
-        self.order.sort_unstable_by_key(|partition| partition.best);
+        sort_short(&mut self.order, |partition| partition.best);
 
         monitor.begin(PLACING, left.len())?;
         let mut unplaced = Vec::new();

@@ -273,7 +273,7 @@ impl<const W: usize> Algorithm<W> for SmartSplit {
             held = held.saturating_add(of_tree!(&tree, tree => Algorithm::<W>::bytes(tree)));
             trees.push(tree);
         }
-        trees.sort_unstable_by_key(|tree| tree.best().rank());
+        sort_best_first(&mut trees);
         let best = trees.iter().map(Tree::best).collect();
         Ok(SmartSplit { trees, best, plan })
     }
@@ -414,7 +414,11 @@ impl<const W: usize> Left<W> {
     }
 }
 
-/// The same refusal, of a tree beside others that hold so many bytes.
+fn sort_best_first(trees: &mut [Tree]) {
+    trees.sort_unstable_by_key(|tree| tree.best().rank());
+}
+
+/// The same refusal, with the `held` bytes of other trees added.
 fn with_held(error: BuildError, held: usize) -> BuildError {
     match error {
         BuildError::TooManyBytes { needed, limit } => BuildError::TooManyBytes {

@@ -151,7 +151,7 @@ impl Grid {
     /// end begin and cease: so a box in which these are not all the same can be
     /// cut by them alone.
     pub(in crate::engine) fn new(
-        rules: &impl Intervals,
+        rules: &dyn Intervals,
         monitor: &mut Monitor<'_>,
     ) -> Result<Grid, BuildError> {
         let schema = rules.schema();
@@ -282,7 +282,7 @@ impl Grid {
 
 /// Where the intervals of a field start.
 fn starts(
-    rules: &impl Intervals,
+    rules: &dyn Intervals,
     id: FieldId,
     monitor: &mut Monitor<'_>,
 ) -> Result<Vec<u128>, BuildError> {

@@ -20,7 +20,6 @@
 use super::selection::{Selection, leading_bits};
 use super::{Settings, TupleMerge, Variant, is_within};
 use crate::engine::EngineSpec;
-use crate::engine::adapter::at_width;
 use crate::engine::observe::{Growth, Met, Prices};
 use crate::engine::tuple_space::{Placing, SpaceEstimate, TableEstimate, most_keys};
 use crate::error::BuildError;
@@ -108,7 +107,7 @@ const SELECT: f64 = 700.0;
 pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildError> {
     let settings = Settings::of(spec);
     let (form, selection) = TupleMerge::form(&settings, shape.schema());
-    let (tables, splits) = at_width!(shape.schema(), tables(&settings, &selection, shape));
+    let (tables, splits) = tables(&settings, &selection, shape);
     let moves = match settings.variant {
         Variant::Offline => SELECT,
         Variant::Online | Variant::Vpp => MOVE * f64::from(splits) / tables.len().max(1) as f64,
@@ -129,18 +128,10 @@ pub(super) fn estimate(spec: &EngineSpec, shape: &Shape) -> Result<Costs, BuildE
 
 /// The tables, and how often one was split; offline, how often all rules are
 /// looked at.
-fn tables<const W: usize>(
-    settings: &Settings,
-    selection: &Selection,
-    shape: &Shape,
-) -> (Vec<TableEstimate>, u32) {
+fn tables(settings: &Settings, selection: &Selection, shape: &Shape) -> (Vec<TableEstimate>, u32) {
     let tuples = shape.tuples();
     let (simulated, others) = tuples.split_at(tuples.len().min(SIMULATED));
-    let members = simulated.iter().map(|tuple| Member::<W> {
-        mask: (*tuple.mask).try_into().expect("a mask as wide as the key"),
-        tuple,
-    });
-    let members: Vec<Member<'_, W>> = members.collect();
+    let members: Vec<&Tuple> = simulated.iter().collect();
     let (mut tables, splits) = match settings.variant {
         Variant::Offline => select_offline(members, settings.offline_limit),
         Variant::Online | Variant::Vpp => {
@@ -155,35 +146,26 @@ fn tables<const W: usize>(
     (tables, splits)
 }
 
-/// A tuple that is to be placed.
-#[derive(Clone, Copy)]
-struct Member<'a, const W: usize> {
-    mask: [u64; W],
-    tuple: &'a Tuple,
-}
-
-impl<const W: usize> Member<'_, W> {
-    /// When the first of its rules comes if all come in a random order: the more
-    /// rules it has, the earlier. The same each time.
-    fn first_at_random(&self) -> f64 {
-        let mut state = self.mask.iter().fold(0, |state, word| {
-            let mut state = state ^ word;
-            splitmix(&mut state)
-        });
-        let drawn = (splitmix(&mut state) >> 11) as f64 / (1_u64 << 53) as f64;
-        -(1.0 - drawn).ln() / self.tuple.rules as f64
-    }
+/// When the first rule of a tuple comes if all rules come in a random order: the
+/// more rules it has, the earlier. The same each time.
+fn first_at_random(tuple: &Tuple) -> f64 {
+    let mut state = tuple.mask.iter().fold(0, |state, word| {
+        let mut state = state ^ word;
+        splitmix(&mut state)
+    });
+    let drawn = (splitmix(&mut state) >> 11) as f64 / (1_u64 << 53) as f64;
+    -(1.0 - drawn).ln() / tuple.rules as f64
 }
 
 /// A table, and the tuples whose rules are in it.
-struct Simulated<'a, const W: usize> {
-    mask: [u64; W],
-    members: Vec<Member<'a, W>>,
+struct Simulated<'a> {
+    mask: Vec<u64>,
+    members: Vec<&'a Tuple>,
     total: TableEstimate,
 }
 
-impl<'a, const W: usize> Simulated<'a, W> {
-    fn new(mask: [u64; W]) -> Self {
+impl<'a> Simulated<'a> {
+    fn new(mask: Vec<u64>) -> Self {
         Simulated {
             mask,
             members: Vec::new(),
@@ -191,9 +173,8 @@ impl<'a, const W: usize> Simulated<'a, W> {
         }
     }
 
-    fn admit(&mut self, member: Member<'a, W>) {
-        self.total
-            .add(&TableEstimate::of_tuple(member.tuple, &self.mask));
+    fn admit(&mut self, member: &'a Tuple) {
+        self.total.add(&TableEstimate::of_tuple(member, &self.mask));
         self.members.push(member);
     }
 
@@ -214,26 +195,27 @@ impl<'a, const W: usize> Simulated<'a, W> {
         limit: usize,
         selection: &Selection,
         schema: &Schema,
-    ) -> Option<[u64; W]> {
+    ) -> Option<Vec<u64>> {
         let least = self.total.rules / (limit + 1) as f64;
-        let mut members: Vec<&Member<'_, W>> = self.members.iter().collect();
-        members.sort_by_key(|member| std::cmp::Reverse(member.tuple.rules));
-        let common = members.partition_point(|member| member.tuple.rules as f64 >= least);
+        let mut members = self.members.clone();
+        members.sort_by_key(|member| std::cmp::Reverse(member.rules));
+        let common = members.partition_point(|member| member.rules as f64 >= least);
         members.truncate(common.max(2));
-        let chain: Vec<[u64; W]> = members.iter().map(|member| member.mask).collect();
-        let mut shared = [u64::MAX; W];
+        let chain: Vec<&[u64]> = members.iter().map(|member| &*member.mask).collect();
+        let mut shared = vec![u64::MAX; self.mask.len()];
         for mask in &chain {
-            for (shared, mask) in shared.iter_mut().zip(mask) {
+            for (shared, mask) in shared.iter_mut().zip(*mask) {
                 *shared &= mask;
             }
         }
         if chain.is_empty() {
             return None;
         }
-        let relaxed = selection.relax_split(&shared);
-        let more = |mask: &[u64; W]| *mask != self.mask && is_within(&self.mask, mask);
-        if let Some(mask) = [relaxed, shared].into_iter().find(more) {
-            return Some(mask);
+        let mut relaxed = shared.clone();
+        selection.relax_split(&mut relaxed);
+        let more = |mask: &Vec<u64>| *mask != self.mask && is_within(&self.mask, mask);
+        if let Some(mask) = [&relaxed, &shared].into_iter().find(|mask| more(mask)) {
+            return Some(mask.clone());
         }
         let lengths = schema.field_ids().filter_map(|id| {
             let bits = chain.iter().map(|mask| schema.placement(id).get(mask));
@@ -258,23 +240,25 @@ impl<'a, const W: usize> Simulated<'a, W> {
 /// Rules placed one by one ([TM19] §III.C.3).
 ///
 /// [TM19]: crate::papers#tm19
-fn place_online<const W: usize>(
-    mut members: Vec<Member<'_, W>>,
+fn place_online(
+    mut members: Vec<&Tuple>,
     settings: &Settings,
     selection: &Selection,
     schema: &Schema,
 ) -> (Vec<TableEstimate>, u32) {
-    let comes = |member: &Member<'_, W>| match settings.order {
-        "best-first" => member.tuple.best,
-        "worst-first" => -member.tuple.best,
-        _ => member.first_at_random(),
+    let comes = |member: &&Tuple| match settings.order {
+        "best-first" => member.best,
+        "worst-first" => -member.best,
+        _ => first_at_random(member),
     };
     members.sort_by(|a, b| comes(a).total_cmp(&comes(b)));
-    let mut tables: Vec<Simulated<'_, W>> = Vec::new();
+    let mut tables: Vec<Simulated<'_>> = Vec::new();
     for &member in &members {
-        let fits = |table: &Simulated<'_, W>| is_within(&table.mask, &member.mask);
+        let fits = |table: &Simulated<'_>| is_within(&table.mask, &member.mask);
         if !tables.iter().any(fits) {
-            tables.push(Simulated::new(selection.select(&member.mask)));
+            let mut mask = member.mask.to_vec();
+            selection.select(&mut mask);
+            tables.push(Simulated::new(mask));
         }
         let first = tables
             .iter_mut()
@@ -286,7 +270,7 @@ fn place_online<const W: usize>(
     for table in &mut tables {
         let (many, few): (Vec<_>, Vec<_>) = std::mem::take(&mut table.members)
             .into_iter()
-            .partition(|member| member.tuple.rules >= MANY);
+            .partition(|member| member.rules >= MANY);
         table.clear();
         few.into_iter().for_each(|member| table.admit(member));
         again.extend(many);
@@ -335,33 +319,30 @@ fn place_online<const W: usize>(
 /// All tables selected at once ([TM19] §III.C.5).
 ///
 /// [TM19]: crate::papers#tm19
-fn select_offline<const W: usize>(
-    mut members: Vec<Member<'_, W>>,
-    limit: usize,
-) -> (Vec<TableEstimate>, u32) {
-    members.sort_by(|a, b| a.tuple.best.total_cmp(&b.tuple.best));
-    let mut left: Vec<(Member<'_, W>, f64)> = members
+fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>, u32) {
+    members.sort_by(|a, b| a.best.total_cmp(&b.best));
+    let mut left: Vec<(&Tuple, f64)> = members
         .into_iter()
-        .map(|member| (member, member.tuple.rules as f64))
+        .map(|member| (member, member.rules as f64))
         .collect();
     let (mut tables, mut looks) = (Vec::new(), 0);
     while !left.is_empty() {
-        let mut masks: Vec<[u64; W]> = Vec::new();
-        let mut common = [u64::MAX; W];
+        let mut masks: Vec<Vec<u64>> = Vec::new();
+        let mut common = vec![u64::MAX; left[0].0.mask.len()];
         for (member, _) in &left {
-            for (common, mask) in common.iter_mut().zip(&member.mask) {
+            for (common, mask) in common.iter_mut().zip(&*member.mask) {
                 *common &= mask;
             }
             if masks.last() != Some(&common) {
-                masks.push(common);
+                masks.push(common.clone());
             }
         }
         // What a mask admits of a tuple, and the keys that takes.
-        let admitted = |(member, rules): &(Member<'_, W>, f64), mask: &[u64; W]| {
+        let admitted = |(member, rules): &(&Tuple, f64), mask: &[u64]| {
             if !is_within(mask, &member.mask) {
                 return TableEstimate::empty();
             }
-            let all = TableEstimate::of_tuple(member.tuple, mask);
+            let all = TableEstimate::of_tuple(member, mask);
             let share = rules / all.rules;
             let keys = (all.keys * share).max(1.0);
             let most = (keys * limit as f64).max(1.0);
@@ -374,20 +355,20 @@ fn select_offline<const W: usize>(
             }
         };
         // Under a mask of few bits, tuples share their keys.
-        let room = |mask: &[u64; W]| most_keys(mask) * limit as f64;
-        let count = |mask: &[u64; W]| {
+        let room = |mask: &[u64]| most_keys(mask) * limit as f64;
+        let count = |mask: &[u64]| {
             let rules: f64 = left.iter().map(|part| admitted(part, mask).rules).sum();
             rules.min(room(mask))
         };
-        let counts: Vec<f64> = masks.iter().map(count).collect();
+        let counts: Vec<f64> = masks.iter().map(|mask| count(mask)).collect();
         looks += u32::try_from(masks.len()).unwrap_or(u32::MAX);
         let best = (0..masks.len()).max_by(|&a, &b| counts[a].total_cmp(&counts[b]));
-        let mask = masks[best.expect("a tuple has a mask")];
+        let mask = &masks[best.expect("a tuple has a mask")];
         let mut table = TableEstimate::empty();
-        let mut room = room(&mask);
+        let mut room = room(mask);
         let last = tables.len() + 1 >= SIMULATED;
         left.retain_mut(|part| {
-            let mut all = admitted(part, &mask);
+            let mut all = admitted(part, mask);
             all.rules = all.rules.min(room);
             if all.rules > 0.0 {
                 table.add(&all);
@@ -396,7 +377,7 @@ fn select_offline<const W: usize>(
             part.1 -= all.rules;
             part.1 >= 0.5 && !last
         });
-        table.keys = table.keys.min(most_keys(&mask));
+        table.keys = table.keys.min(most_keys(mask));
         tables.push(table);
     }
     (tables, looks)
@@ -418,7 +399,7 @@ mod tests {
     fn simulate(text: &str, shape: &Shape) -> Vec<TableEstimate> {
         let settings = Settings::of(&EngineSpec::parse(text).unwrap());
         let (_, selection) = TupleMerge::form(&settings, shape.schema());
-        tables::<2>(&settings, &selection, shape).0
+        tables(&settings, &selection, shape).0
     }
 
     const FORMS: [&str; 3] = ["tuplemerge", "tuplemerge-offline", "tuplemerge-vpp"];

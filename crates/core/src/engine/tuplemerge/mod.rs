@@ -300,7 +300,8 @@ impl<const W: usize> Placement<W> for TupleMerge {
         let compatible = compatible.map(|(table, _)| table);
         monitor.work(tried / TRIED)?;
         let Some(table) = compatible else {
-            let mask = self.selection.select(&space.entry(entry).mask);
+            let mut mask = space.entry(entry).mask;
+            self.selection.select(&mut mask);
             let table = space.new_table(mask, monitor)?;
             return space.link(table, entry, monitor);
         };
@@ -455,7 +456,8 @@ impl TupleMerge {
                 *common &= mask;
             }
         }
-        let relaxed = self.selection.relax_split(&common);
+        let mut relaxed = common;
+        self.selection.relax_split(&mut relaxed);
         let candidates = [relaxed, common];
         let parts = |mask: &[u64; W]| {
             mask != old && is_within(old, mask) && self.parts(space, colliding, mask)
@@ -542,7 +544,7 @@ fn shuffle(
 }
 
 /// Whether every bit of `small` is in `large`.
-fn is_within<const W: usize>(small: &[u64; W], large: &[u64; W]) -> bool {
+fn is_within(small: &[u64], large: &[u64]) -> bool {
     small
         .iter()
         .zip(large)

@@ -89,33 +89,29 @@ impl Selection {
         }
     }
 
-    /// The mask of a new table for a rule with this mask.
-    pub(super) fn select<const W: usize>(&self, rule: &[u64; W]) -> [u64; W] {
-        let mut mask = *rule;
+    /// Turns the mask of a rule into that of a new table for it.
+    pub(super) fn select(&self, mask: &mut [u64]) {
         if let Some([source, destination]) = &self.pair {
-            let length = |address: &Address| address.placement.get(rule).count_ones();
+            let length = |address: &Address| address.placement.get(mask).count_ones();
             let close = CLOSE * (source.width.min(destination.width) / 32).max(1);
             let (from, to) = (length(source), length(destination));
             if from.abs_diff(to) > close {
                 let shorter = if from < to { source } else { destination };
-                shorter.placement.set(&mut mask, 0);
+                shorter.placement.set(mask, 0);
                 if let Some(port) = &shorter.port {
-                    port.set(&mut mask, 0);
+                    port.set(mask, 0);
                 }
             }
         }
-        self.relax(&mut mask, self.new_table_steps());
-        mask
+        self.relax(mask, self.new_table_steps());
     }
 
-    /// The mask of a table that is split off, made from the bits that the
-    /// colliding rules share.
-    pub(super) fn relax_split<const W: usize>(&self, common: &[u64; W]) -> [u64; W] {
-        let mut mask = *common;
+    /// Turns the bits that colliding rules share into the mask of a table that is
+    /// split off.
+    pub(super) fn relax_split(&self, mask: &mut [u64]) {
         if self.relaxation == Relaxation::Vpp {
-            self.relax(&mut mask, &VPP_SPLIT);
+            self.relax(mask, &VPP_SPLIT);
         }
-        mask
     }
 
     fn new_table_steps(&self) -> &'static Steps {
@@ -125,7 +121,7 @@ impl Selection {
         }
     }
 
-    fn relax<const W: usize>(&self, mask: &mut [u64; W], steps: &Steps) {
+    fn relax(&self, mask: &mut [u64], steps: &Steps) {
         for (placement, width) in &self.prefixes {
             let length = placement.get(mask).count_ones();
             let shorter = match (self.relaxation, width) {
@@ -182,10 +178,10 @@ mod tests {
                 .placement(id)
                 .set(&mut mask, prefix_mask(width, length));
         }
-        let selected = selection.select(&mask);
+        selection.select(&mut mask);
         let mut out = [0; 5];
         for (id, out) in schema.field_ids().zip(&mut out) {
-            *out = schema.placement(id).get(&selected).count_ones();
+            *out = schema.placement(id).get(&mask).count_ones();
         }
         out
     }
@@ -223,10 +219,11 @@ mod tests {
                 0x8000_0001,
                 0xffff_ff01,
             ] {
-                let mut mask = [0u64; 2];
-                source.set(&mut mask, holes);
-                for selected in [selection.select(&mask), selection.relax_split(&mask)] {
-                    let selected = source.get(&selected);
+                for relax in [Selection::select, Selection::relax_split] {
+                    let mut mask = [0u64; 2];
+                    source.set(&mut mask, holes);
+                    relax(&selection, &mut mask);
+                    let selected = source.get(&mask);
                     assert_eq!(selected & !holes, 0, "{holes:#x} becomes {selected:#x}");
                 }
             }

@@ -2,6 +2,7 @@
 
 use crate::engine::forest::learn::Cost;
 use crate::engine::forest::structure::{Structure, Table};
+use crate::sort::sort_short;
 
 /// Masks and sizes of the root's tables.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ impl<const W: usize> RootPlan<W> {
         let (scanned, mut masked): (Vec<_>, Vec<_>) = structure
             .root_tables()
             .partition(|table| *table.mask() == [0; W]);
-        masked.sort_by_key(|table: &&Table<W>| table.order());
+        sort_short(&mut masked, |table| table.order());
         let planned = |table: &&Table<W>| PlannedTable {
             mask: *table.mask(),
             keys: table.count_keys(),
