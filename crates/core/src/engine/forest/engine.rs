@@ -1,7 +1,7 @@
 //! A forest as an engine: the adapter's calls, passed on.
 
 use super::index::Forest;
-use super::learn::Planner;
+use super::learn::Learner;
 use super::lookup::{Buffers, LookupConfig};
 use super::settings::{Feature, NAME, Settings, wants_fingerprints};
 use super::slot::MAX_RUN;
@@ -56,8 +56,8 @@ impl<const W: usize> Algorithm<W> for Forest<W> {
         let rules = request.rules;
         let options = request.spec.options();
         let (settings, lookup) = settings(options);
-        let planner = Planner::bytes(rules.schema(), settings.has(Feature::AnyBits));
-        request.memory.take(planner)?;
+        let learner = Learner::<W>::bytes(rules.schema(), settings.has(Feature::AnyBits));
+        request.memory.take(learner)?;
         let fingerprints = wants_fingerprints(options.choice("fingerprints"), rules);
         let mut forest = Forest::for_rules(rules, settings, lookup, fingerprints);
         let bytes = rules.len().saturating_mul(forest.rule_bytes());

@@ -17,7 +17,9 @@
 //! A split run is grown in the same way within an update, as far as the
 //! [`Budget`] allows.
 
-use super::learn::{Budget, Cost, Level, Plan, Planner};
+use std::sync::Arc;
+
+use super::learn::{Budget, Cost, Learner, Level, Plan};
 use super::rows::Rows;
 use super::slot::{Bucket, MAX_RUN, Place, Run, TableNumber};
 use super::structure::{Structure, Table};
@@ -46,7 +48,7 @@ const RULES_PER_STEP: usize = 4;
 
 /// How chains are grown.
 pub(super) struct Growth<const W: usize> {
-    planner: Planner,
+    learner: Arc<Learner<W>>,
     /// The most rules of a run that could be split.
     most: usize,
     budget: Budget,
@@ -60,9 +62,9 @@ pub(super) struct Growth<const W: usize> {
 }
 
 impl<const W: usize> Growth<W> {
-    pub(super) fn new(planner: Planner, most: usize) -> Growth<W> {
+    pub(super) fn new(learner: Learner<W>, most: usize) -> Growth<W> {
         Growth {
-            planner,
+            learner: Arc::new(learner),
             most,
             budget: Budget::unlimited(),
             extra_steps: 0,
@@ -97,8 +99,8 @@ impl<const W: usize> Growth<W> {
         Ok(())
     }
 
-    pub(super) fn planner(&self) -> &Planner {
-        &self.planner
+    pub(super) fn learner(&self) -> &Arc<Learner<W>> {
+        &self.learner
     }
 
     /// Replaces the budget.
@@ -151,7 +153,7 @@ impl<const W: usize> Growth<W> {
             Level::Root | Level::SmallRoot(_) | Level::Nested => rules.len(),
         };
         let outline = |index| structure.outline(rows.row(rules[index * rules.len() / count]));
-        let plan = self.planner.plan(level, count, outline, monitor)?;
+        let plan = self.learner.plan(level, count, outline, monitor)?;
         self.budget.spend(plan.words, !plan.masks.is_empty());
         Ok(plan)
     }

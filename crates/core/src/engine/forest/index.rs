@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::conflicts;
 use super::grow::{self, Growth};
-use super::learn::{Budget, LearnerOptions, Planner};
+use super::learn::{Budget, Learner, LearnerOptions};
 use super::lookup::{Buffers, Lookup, LookupConfig};
 use super::maintain::{self, Adoption, Baseline, Parts, RootPlan, Snapshot};
 use super::rows::{RowShape, Rows};
@@ -71,12 +71,12 @@ impl<const W: usize> Forest<W> {
             fingerprints: shape.wide().is_some(),
             any_bits: settings.has(Feature::AnyBits),
         };
-        let planner = Planner::new(shape.schema(), &options);
+        let learner = Learner::new(shape.schema(), &options);
         Forest {
             settings,
             lookup,
             structure: Structure::new(shape, settings.seed, huge_pages),
-            growth: Growth::new(planner, settings.most),
+            growth: Growth::new(learner, settings.most),
             baseline: Baseline::default(),
             adoption: Adoption::none(),
             changes: 0,
@@ -379,7 +379,7 @@ impl<const W: usize> Forest<W> {
 
     /// An empty snapshot.
     pub(super) fn snapshot(&self) -> Snapshot<W> {
-        Snapshot::new(&self.structure, self.growth.planner())
+        Snapshot::new(&self.structure, self.growth.learner())
     }
 
     /// Copies some rules to a snapshot; says whether all have been seen.

@@ -34,7 +34,6 @@ mod cost;
 mod effort;
 mod greedy;
 mod plan;
-mod planner;
 mod search;
 
 pub(super) use budget::Budget;
@@ -44,7 +43,6 @@ use effort::Effort;
 pub(super) use effort::Level;
 use greedy::{Aim, Greedy};
 pub(super) use plan::Plan;
-pub(super) use planner::Planner;
 
 /// Whether a mask is the leading bits of fields.
 fn is_tuple(schema: &Schema, mask: &[u64]) -> bool {
@@ -67,42 +65,40 @@ pub(super) struct LearnerOptions {
     pub(super) any_bits: bool,
 }
 
-/// Chooses masks for rules of a schema whose keys have at most `W` words.
+/// Chooses masks for rules of a schema.
 #[derive(Clone, Debug)]
-struct Learner<const W: usize> {
+pub(super) struct Learner<const W: usize> {
     greedy: Greedy<W>,
     /// The schema, if masks are to be the leading bits of its fields.
     tuples: Option<Arc<Schema>>,
     aims: Vec<Aim>,
-    key_words: usize,
     options: LearnerOptions,
 }
 
 impl<const W: usize> Learner<W> {
-    fn new(schema: &Arc<Schema>, options: &LearnerOptions) -> Learner<W> {
+    pub(super) fn new(schema: &Arc<Schema>, options: &LearnerOptions) -> Learner<W> {
         Learner {
             greedy: Greedy::new(schema, options.any_bits),
             tuples: (!options.any_bits).then(|| Arc::clone(schema)),
             aims: Aim::around(options.target),
-            key_words: schema.key_words(),
             options: *options,
         }
     }
 
     /// Bytes of a learner for a schema.
-    fn bytes(schema: &Schema, any_bits: bool) -> usize {
+    pub(super) fn bytes(schema: &Schema, any_bits: bool) -> usize {
         Greedy::<W>::bytes(schema, any_bits)
     }
 
     /// The masks for tables of these rules; none when no bits tell them apart.
-    fn plan(
+    pub(super) fn plan(
         &self,
         level: Level,
         rules: usize,
         outline: impl Fn(usize) -> Outline<W>,
         monitor: &mut Monitor<'_>,
     ) -> Result<Plan<W>, BuildError> {
-        let effort = Effort::of(level, rules, self.key_words, self.options.fingerprints);
+        let effort = Effort::of(level, rules, W, self.options.fingerprints);
         self.plan_with(&effort, level, rules, outline, monitor)
     }
 

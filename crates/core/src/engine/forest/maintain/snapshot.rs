@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use super::plan::{PlannedTable, RootPlan};
 use crate::engine::forest::grow::{LEARNING, slots_for};
-use crate::engine::forest::learn::{Level, Planner};
+use crate::engine::forest::learn::{Learner, Level};
 use crate::engine::forest::outline::Outline;
 use crate::engine::forest::structure::{Structure, Table};
 use crate::error::BuildError;
@@ -40,7 +40,7 @@ const LOOKED_AT: usize = 1 << 9;
 /// Outlines of rules.
 #[derive(Debug)]
 pub(crate) struct Snapshot<const W: usize> {
-    planner: Planner,
+    learner: Arc<Learner<W>>,
     secrets: [u64; W],
     outlines: Vec<Outline<W>>,
     /// One rule in `stride` is copied.
@@ -53,9 +53,9 @@ pub(crate) struct Snapshot<const W: usize> {
 
 impl<const W: usize> Snapshot<W> {
     /// With no outline yet.
-    pub(crate) fn new(structure: &Structure<W>, planner: &Planner) -> Snapshot<W> {
+    pub(crate) fn new(structure: &Structure<W>, learner: &Arc<Learner<W>>) -> Snapshot<W> {
         Snapshot {
-            planner: planner.clone(),
+            learner: Arc::clone(learner),
             secrets: *structure.secrets(),
             outlines: Vec::new(),
             stride: structure.len().div_ceil(COPIED).max(1),
@@ -92,7 +92,7 @@ impl<const W: usize> Snapshot<W> {
         // Each outline as often as there are rules for it.
         let outline = |index: usize| self.outlines[index * copied / self.rules];
         let plan = self
-            .planner
+            .learner
             .plan(Level::Root, self.rules, outline, monitor)?;
         let scale = self.rules as f64 / copied.max(1) as f64;
         // Those that are left, and those that a mask serves.
