@@ -15,7 +15,10 @@ use ipnet::IpNet;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut policy = Policy::dual_stack();
-    let (allow, deny) = (policy.action("allow"), policy.action("deny"));
+    let (allow, deny) = (
+        policy.declare_action("allow"),
+        policy.declare_action("deny"),
+    );
     let (office4, office6): (IpNet, IpNet) = ("10.20.0.0/16".parse()?, "2001:db8:20::/48".parse()?);
 
     // Addresses say in which family a rule stands; one without addresses stands

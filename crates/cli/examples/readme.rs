@@ -15,7 +15,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rules = Path::new("testdata/capture/office.rules");
     let options = diagnostic::ReadOptions::default();
     let mut policy = formats::read_policy_file(rules, None, None, &options)?.value;
-    let (allow, drop) = (policy.action("allow"), policy.action("drop"));
+    let (allow, drop) = (
+        policy.declare_action("allow"),
+        policy.declare_action("drop"),
+    );
 
     // Two copies of an engine for each family: one for readers, one to change.
     let engine = EngineSpec::parse("forest")?;

@@ -171,9 +171,25 @@ impl Policy {
             .filter_map(move |part| self.part(part).get(id).map(|rule| (part, rule)))
     }
 
-    /// The id of the action of that name; a new one if the name is new.
-    pub fn action(&mut self, name: &str) -> ActionId {
-        if let Some(&id) = self.action_ids.get(name) {
+    /// Returns the id of the action of that name, if it is declared.
+    #[must_use]
+    pub fn action_named(&self, name: &str) -> Option<ActionId> {
+        self.action_ids.get(name).copied()
+    }
+
+    /// Declares an action and returns its id; of an action that is declared
+    /// already, returns the id that it has.
+    ///
+    /// ```
+    /// # use classyard::prelude::*;
+    /// let mut policy = Policy::of(&Schema::ipv4_5tuple());
+    /// assert_eq!(policy.action_named("allow"), None);
+    /// let allow = policy.declare_action("allow");
+    /// assert_eq!(policy.action_named("allow"), Some(allow));
+    /// assert_eq!(policy.action_name(allow), Some("allow"));
+    /// ```
+    pub fn declare_action(&mut self, name: &str) -> ActionId {
+        if let Some(id) = self.action_named(name) {
             return id;
         }
         let id = ActionId(u32::try_from(self.actions.len()).expect("fewer actions than rules"));

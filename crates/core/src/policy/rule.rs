@@ -19,7 +19,7 @@ use super::{PartId, Policy, PolicyTransactionBuf};
 /// use ipnet::IpNet;
 ///
 /// let mut policy = Policy::dual_stack();
-/// let (allow, deny) = (policy.action("allow"), policy.action("deny"));
+/// let (allow, deny) = (policy.declare_action("allow"), policy.declare_action("deny"));
 /// let servers: IpNet = "2001:db8::/32".parse()?;
 /// policy.add_rule(&PolicyRule::new(1).priority(20).field("dst", servers).action(allow))?;
 /// policy.add_rule(&PolicyRule::new(2).priority(10).field("dport", 23).action(deny))?;

@@ -23,7 +23,7 @@ fn add(policy: &mut Policy, id: u32, matches: &[(PartId, &[FieldMatch])]) -> Res
 /// A policy of two parts; rule 7 is in the second alone, rule 0 in both.
 fn policy() -> Policy {
     let mut policy = Policy::dual_stack();
-    let action = policy.action("accept");
+    let action = policy.declare_action("accept");
     for (id, parts) in [(7, &[1][..]), (0, &[1, 0])] {
         let id = RuleId::new(id).unwrap();
         let matches: Named<'_> = parts.iter().map(|&at| (part(at), &ANY[..])).collect();
@@ -292,7 +292,10 @@ mod by_name {
     #[test]
     fn headers_find_their_part_and_names() {
         let mut policy = Policy::dual_stack();
-        let (allow, deny) = (policy.action("allow"), policy.action("deny"));
+        let (allow, deny) = (
+            policy.declare_action("allow"),
+            policy.declare_action("deny"),
+        );
         let rules = [
             PolicyRule::new(1)
                 .priority(9)

@@ -105,7 +105,7 @@ pub fn read(
     check_count(source, survey.rules, rules.clone(), options)?;
     let mut policy = choice.policy();
     policy.reserve(survey.rules.min(options.limit));
-    let action = policy.action(NO_ACTION);
+    let action = policy.declare_action(NO_ACTION);
     let mut problems = Problems::new(source);
     let (mut flagged, mut wider) = (0, 0);
     for (index, (number, line)) in rules.enumerate() {

@@ -229,7 +229,7 @@ impl<'t> Reader<'t> {
         placed: &Placed<'t>,
     ) -> Result<(), Fault<'t>> {
         let flow = &placed.flow;
-        let action = self.policy.action(flow.actions);
+        let action = self.policy.declare_action(flow.actions);
         let parts = placed.parts.iter();
         let parts: Vec<(PartId, &[FieldMatch])> = parts
             .map(|(part, matches)| (*part, matches.as_slice()))

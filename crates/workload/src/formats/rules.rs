@@ -554,7 +554,7 @@ impl<'t> Reader<'t> {
             }
         };
         let id = self.id.map_or(number, |(id, _)| id);
-        let action = self.policy.action(&self.action);
+        let action = self.policy.declare_action(&self.action);
         let parts: Vec<(PartId, &[FieldMatch])> = self
             .policy
             .part_ids()

@@ -395,7 +395,7 @@ fn pack<M: AsRef<[FieldMatch]>>(
 
 fn name_actions(policy: &mut Policy, recipe: &Recipe) {
     for action in &recipe.actions {
-        policy.action(action);
+        policy.declare_action(action);
     }
 }
 

@@ -230,7 +230,7 @@ proptest! {
         let mut policy = choice.policy();
         for index in 0..rules {
             let matches = rule(&mut dice, schema);
-            let action = policy.action(&format!("output:{index}"));
+            let action = policy.declare_action(&format!("output:{index}"));
             let priority = Priority(u32::try_from(dice.below(4)).unwrap());
             policy.add(RuleId::from_index(index), priority, action, &[(PartId::FIRST, &matches)]).unwrap();
         }
@@ -376,7 +376,7 @@ fn rules_about_vlan_tags_become_flows_that_match_the_same_frames() {
                 })
                 .collect();
             let mut policy = SchemaChoice::Single(Arc::clone(&schema)).policy();
-            let drop = policy.action("drop");
+            let drop = policy.declare_action("drop");
             let parts = [(PartId::FIRST, &matches[..])];
             policy
                 .add(RuleId::from_index(0), Priority(1), drop, &parts)

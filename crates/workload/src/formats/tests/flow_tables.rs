@@ -125,7 +125,7 @@ proptest! {
         let schema = Schema::openflow15();
         let mut policy = Policy::single(&schema);
         for index in 0..rules {
-            let action = policy.action("output:1");
+            let action = policy.declare_action("output:1");
             let matches = sayable(&mut dice, &schema);
             policy.add(RuleId::from_index(index), Priority(7), action, &[(PartId::FIRST, &matches)]).unwrap();
         }

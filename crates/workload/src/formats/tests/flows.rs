@@ -499,7 +499,7 @@ fn a_dump_is_read_as_it_is_printed() {
 #[test]
 fn a_half_that_matches_nothing_is_lost_and_the_other_is_written() {
     let mut policy = Policy::dual_stack();
-    let action = policy.action("drop");
+    let action = policy.declare_action("drop");
     let half = |protocol| {
         let mut matches = [FieldMatch::Any; 5];
         matches[3] = FieldMatch::Exact(80);
@@ -636,7 +636,7 @@ fn priorities_are_made_to_fit() {
 
     let schema = Schema::ipv4_5tuple();
     let mut many = Policy::single(&schema);
-    let action = many.action("drop");
+    let action = many.declare_action("drop");
     for index in 0..65_537 {
         let any = [FieldMatch::Any; 5];
         let id = RuleId::from_index(index);
@@ -729,7 +729,7 @@ proptest! {
         let schema = &choice.schemas()[0];
         let mut policy = choice.policy();
         for index in 0..rules {
-            let action = policy.action(["drop", "output:1", "set_field:5->metadata,normal"][index % 3]);
+            let action = policy.declare_action(["drop", "output:1", "set_field:5->metadata,normal"][index % 3]);
             let priority = Priority(u32::try_from(dice.below(1 << 16)).unwrap());
             let matches = sayable(&mut dice, schema);
             policy.add(RuleId::from_index(index), priority, action, &[(PartId::FIRST, &matches)]).unwrap();

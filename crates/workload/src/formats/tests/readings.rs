@@ -84,7 +84,7 @@ fn policies_with_misspelt_actions_are_written_and_read() {
     .into_iter()
     .enumerate()
     {
-        let action = policy.action(word);
+        let action = policy.declare_action(word);
         let any = [FieldMatch::Any; 5];
         let priority = Priority(8 - u32::try_from(index).unwrap());
         let parts = [(PartId::FIRST, &any[..])];
@@ -115,7 +115,7 @@ fn flows_say_which_schema_they_are_for() {
     for name in ["openflow15", "ipv4-5tuple", "ipv6-5tuple", "dual-5tuple"] {
         let choice = SchemaChoice::named(name).unwrap();
         let mut policy = choice.policy();
-        let action = policy.action("drop");
+        let action = policy.declare_action("drop");
         let any: Vec<Vec<FieldMatch>> = choice
             .schemas()
             .iter()

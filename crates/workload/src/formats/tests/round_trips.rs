@@ -189,7 +189,7 @@ impl Dice {
                     policy.set_rule_name(id, &name);
                 }
             }
-            let action = policy.action(&action);
+            let action = policy.declare_action(&action);
             let matches: Vec<Vec<FieldMatch>> = schemas
                 .iter()
                 .map(|schema| {
@@ -599,7 +599,7 @@ fn a_schema_may_come_from_the_caller_or_from_a_file_beside() {
 #[test]
 fn halves_that_differ_become_two_rules() {
     let mut policy = Policy::dual_stack();
-    let action = policy.action("allow");
+    let action = policy.declare_action("allow");
     let (v4, v6) = (PartId::FIRST, PartId::from_index(1));
     let mut first = [FieldMatch::Any; 5];
     let mut second = first;
@@ -638,7 +638,7 @@ fn halves_that_differ_become_two_rules() {
 #[test]
 fn halves_that_differ_keep_their_rank_among_equals() {
     let mut policy = Policy::dual_stack();
-    let action = policy.action("allow");
+    let action = policy.declare_action("allow");
     let (v4, v6) = (PartId::FIRST, PartId::from_index(1));
     let port = |port| {
         let mut matches = [FieldMatch::Any; 5];
