@@ -14,13 +14,14 @@
 use std::process::ExitCode;
 use std::sync::LazyLock;
 
+use classyard::author::{bytes_of, grown};
+use classyard::classifier::{Metric, Probe};
 use classyard::engine::adapter::{Algorithm, BuildRequest, Family, build_static};
 use classyard::engine::{ENGINES, Engine, EngineOption, Wraps};
-use classyard::memory::{bytes_of, grown};
-use classyard::{
-    BuildError, Costs, EngineSpec, FieldId, LookupTrace, Metric, Probe, Refusal, RuleId, RuleSet,
-    Shape, Winner, Work,
-};
+use classyard::error::Refusal;
+use classyard::estimate::{Costs, Shape};
+use classyard::machine::Work;
+use classyard::{BuildError, EngineSpec, FieldId, LookupTrace, RuleId, RuleSet, Winner};
 
 const STRIDE: Engine = Engine {
     name: "stride",

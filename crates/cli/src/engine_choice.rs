@@ -1,7 +1,8 @@
 //! The engine of a command that looks up: one that is named, or `auto`.
 
-use classyard::auto::{Auto, Ranking};
-use classyard::{BuildError, EngineSpec, Limits, Progress, RuleSet, Shape};
+use classyard::engine::auto::{Auto, Ranking};
+use classyard::estimate::Shape;
+use classyard::{BuildError, EngineSpec, Limits, Progress, RuleSet};
 
 use crate::failure::Failure;
 use crate::input::build_limits::{BuildLimits, Refused};

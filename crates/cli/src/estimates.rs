@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use classyard::{BuildError, EngineSpec, Estimate, Limits, Machine, Policy, Shape};
+use classyard::estimate::{Estimate, Shape};
+use classyard::machine::Machine;
+use classyard::{BuildError, EngineSpec, Limits, Policy};
 use serde::Serialize;
 
 /// The shapes of a policy's parts.

@@ -4,7 +4,8 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
-use classyard::{BuildError, SpecError};
+use classyard::BuildError;
+use classyard::error::SpecError;
 use classyard_workload::diagnostic::ReadError;
 
 /// Answers differ or problems were found: what the command looks

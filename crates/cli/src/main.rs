@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    classyard_cli::run(classyard::ENGINES, std::env::args_os())
+    classyard_cli::run(classyard::engine::ENGINES, std::env::args_os())
 }

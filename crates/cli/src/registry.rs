@@ -2,8 +2,9 @@
 
 use std::sync::OnceLock;
 
+use classyard::EngineSpec;
 use classyard::engine::{ENGINES, Engine};
-use classyard::{EngineSpec, SpecError};
+use classyard::error::SpecError;
 
 /// The engine that commands take when none is named.
 pub(crate) const DEFAULT: &str = "forest";

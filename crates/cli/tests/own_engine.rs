@@ -39,7 +39,7 @@ fn it_is_listed_as_static() {
     let engines = listed["engines"].as_array().unwrap();
     let stride = engines.iter().find(|e| e["name"] == "stride").unwrap();
     assert_eq!(stride["dynamic"], false);
-    assert_eq!(engines.len(), classyard::ENGINES.len() + 1);
+    assert_eq!(engines.len(), classyard::engine::ENGINES.len() + 1);
 }
 
 /// Against the oracle. What a static engine cannot do is counted as skipped.

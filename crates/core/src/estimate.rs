@@ -12,7 +12,8 @@
 //! give.
 //!
 //! ```
-//! use classyard::{BuildError, EngineSpec, Limits, Schema, Shape, Tuple};
+//! use classyard::{BuildError, EngineSpec, Limits, Schema};
+//! use classyard::estimate::{Shape, Tuple};
 //!
 //! let schema = Schema::ipv4_5tuple();
 //! // A table of a million pairs of hosts, of which there is no rule yet.

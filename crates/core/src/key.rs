@@ -140,7 +140,7 @@ impl KeyVec {
     /// keys.set(0, source, 0xc0a8_0001)?;
     /// assert_eq!(keys.get(0, source), 0xc0a8_0001);
     /// assert_eq!(keys.header(0), [0xc0a8_0001, 0x0a00_0002, 1234, 80, 6]);
-    /// # Ok::<(), classyard::HeaderError>(())
+    /// # Ok::<(), classyard::error::HeaderError>(())
     /// ```
     ///
     /// # Errors

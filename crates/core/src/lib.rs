@@ -22,6 +22,10 @@
 //!    change: [`reoptimise`].
 //! 8. What an engine would cost is known before it is built: [`estimate`].
 //!
+//! The root has the names that most programs use. Other names are in the module
+//! of their subject: errors in [`error`], the layout of keys in [`schema`], the
+//! insides of live tables in [`table`]. An engine of your own needs [`author`].
+//!
 //! ```
 //! use std::net::Ipv4Addr;
 //!
@@ -57,6 +61,7 @@
 //!
 //! The [`prelude`] has what most programs need.
 
+pub mod author;
 pub mod build;
 pub mod classifier;
 pub mod engine;
@@ -65,8 +70,6 @@ pub mod estimate;
 pub mod key;
 pub mod limits;
 pub mod machine;
-pub mod memory;
-pub mod monitor;
 pub mod policy;
 pub mod progress;
 pub mod reoptimise;
@@ -82,6 +85,8 @@ mod combine;
 mod cookies;
 mod id_map;
 mod match_kind;
+mod memory;
+mod monitor;
 mod packed;
 mod part;
 mod positions;
@@ -91,42 +96,24 @@ mod sort;
 mod unwildcard;
 
 pub use build::EngineBuilder;
-pub use classifier::{
-    BATCH, Classifier, DynamicClassifier, LookupTrace, Metric, MetricValue, Probe, Scratch, Stats,
-};
-pub use engine::auto;
-pub use engine::{
-    BuildRequest, ENGINES, Engine, EngineOption, EngineOptions, EngineSpec, OptionKind,
-    OptionValue, Wraps,
-};
-pub use error::{
-    BuildError, HeaderError, PartError, Refusal, RuleError, SchemaError, SpecError, SpecPlace,
-    TryApplyError, UpdateError,
-};
-pub use estimate::{Costs, Estimate, FieldShape, Shape, Tuple};
+pub use classifier::{Classifier, DynamicClassifier, LookupTrace, Scratch, Stats};
+pub use engine::EngineSpec;
+pub use error::{BuildError, UpdateError};
 pub use key::{KeySlice, KeyVec};
 pub use limits::Limits;
-pub use machine::{Curve, Levels, LineReads, Machine, MachineError, Operation, Work};
-pub use memory::Memory;
-pub use monitor::Monitor;
 pub use policy::{
-    Decision, FiveTuple, LentPolicyTransaction, PacketHeader, PartId, Policy, PolicyChange,
-    PolicyClassifier, PolicyRule, PolicyTrace, PolicyTransaction, PolicyTransactionBuf, Verdict,
+    FiveTuple, PacketHeader, PartId, Policy, PolicyClassifier, PolicyRule, PolicyTrace,
+    PolicyTransaction, PolicyTransactionBuf, Verdict,
 };
 pub use progress::{NoProgress, Progress};
-pub use reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
 pub use rule::{
     ActionId, FieldMatch, FieldValue, Priority, Rule, RuleBuilder, RuleId, RuleRef, Winner,
 };
-pub use ruleset::{AddError, RuleSet};
-pub use schema::{Field, FieldId, FieldRole, MatchKind, Part, Placement, RangeField, Schema};
+pub use ruleset::RuleSet;
+pub use schema::{Field, FieldId, MatchKind, Schema};
 pub use seed::Seed;
-pub use table::{
-    Accepted, ChangeLog, EngineReplica, Guard, PolicyReplica, PolicyTable, PolicyWriter, Reader,
-    Replica, RuleReplica, Table, Version, Writer,
-};
-pub use transaction::{Change, LentTransaction, Transaction, TransactionBuf};
-pub use value::{DisplayValue, ValueFormat};
+pub use table::{PolicyTable, PolicyWriter, Reader, Table, Writer};
+pub use transaction::{Change, Transaction, TransactionBuf};
 
 pub mod prelude {
     //! What most programs need, without names that could mean anything: tables,

@@ -332,7 +332,7 @@ impl Schema {
     /// schema.set_field(&mut key, destination, 0x0a00_0001)?;
     /// assert_eq!(schema.get_field(&key, destination), 0x0a00_0001);
     /// assert!(schema.set_field(&mut key, destination, 1 << 32).is_err());
-    /// # Ok::<(), classyard::HeaderError>(())
+    /// # Ok::<(), classyard::error::HeaderError>(())
     /// ```
     ///
     /// # Errors

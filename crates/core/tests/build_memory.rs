@@ -4,9 +4,11 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use classyard::author::{Memory, Monitor};
+use classyard::classifier::MetricValue;
 use classyard::{
-    ActionId, BuildError, Classifier, EngineSpec, Field, FieldMatch, Limits, MatchKind, Memory,
-    MetricValue, Monitor, NoProgress, Priority, Progress, RuleId, RuleSet, Schema, Stats,
+    ActionId, BuildError, Classifier, EngineSpec, Field, FieldMatch, Limits, MatchKind, NoProgress,
+    Priority, Progress, RuleId, RuleSet, Schema, Stats,
 };
 
 mod allocations;

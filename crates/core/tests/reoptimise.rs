@@ -3,6 +3,7 @@
 //! and lookups that cost less afterwards.
 
 use classyard::policy::PartId;
+use classyard::reoptimise::{Drift, LookupPlan, Reoptimise, Snapshot};
 use classyard::*;
 
 mod table_kit;

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use classyard::policy::PartId;
+use classyard::table::Guard;
 use classyard::*;
 
 mod table_kit;

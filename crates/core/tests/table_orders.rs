@@ -7,6 +7,8 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
+use classyard::error::TryApplyError;
+use classyard::table::Guard;
 use classyard::*;
 use proptest::prelude::*;
 

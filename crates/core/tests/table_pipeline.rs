@@ -18,6 +18,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use classyard::table::Version;
 use classyard::table::{Accepted, Guard, Reader, Replica, Table, Writer};
 use classyard::*;
 

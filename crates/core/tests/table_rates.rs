@@ -11,6 +11,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use classyard::classifier::BATCH;
 use classyard::*;
 
 mod table_kit;

@@ -16,6 +16,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use classyard::policy::PartId;
+use classyard::reoptimise::LookupPlan;
+use classyard::table::Version;
 use classyard::*;
 
 mod table_kit;

@@ -8,7 +8,7 @@
 
 use std::fmt;
 
-use classyard::ValueFormat;
+use classyard::value::ValueFormat;
 
 use crate::Presence;
 

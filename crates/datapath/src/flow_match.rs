@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use classyard::ValueFormat;
+use classyard::value::ValueFormat;
 
 use crate::error::{ErrorCode, OpenFlowError};
 use crate::field::{Field, Prerequisite, VLAN_PRESENT, eth_type};

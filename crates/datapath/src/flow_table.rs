@@ -34,9 +34,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use classyard::reoptimise::{LookupPlan, Reoptimise, Snapshot};
 use classyard::{
-    ActionId, BuildError, Classifier, EngineSpec, KeySlice, Limits, LookupPlan, NoProgress,
-    Priority, Reoptimise, RuleId, RuleSet, Scratch, Snapshot, Transaction, UpdateError, Winner,
+    ActionId, BuildError, Classifier, EngineSpec, KeySlice, Limits, NoProgress, Priority, RuleId,
+    RuleSet, Scratch, Transaction, UpdateError, Winner,
 };
 
 use crate::field::Field;

@@ -1,6 +1,6 @@
 //! A packet's fields, packed: what one pass over a frame makes.
 
-use classyard::{Part, Placement};
+use classyard::schema::{Part, Placement};
 
 use crate::field::{Field, Prerequisite};
 

@@ -22,10 +22,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use classyard::{
-    ActionId, FieldMatch, FieldRole, KeyVec, MatchKind, Part, Placement, Priority, Rule, RuleError,
-    RuleId, Schema,
-};
+use classyard::error::RuleError;
+use classyard::schema::{FieldRole, Part, Placement};
+use classyard::{ActionId, FieldMatch, KeyVec, MatchKind, Priority, Rule, RuleId, Schema};
 
 use crate::field::Field;
 use crate::flow_match::{Family, FlowMatch};

@@ -7,12 +7,12 @@
 use std::mem::discriminant;
 use std::sync::Arc;
 
+use classyard::engine::ENGINES;
 use classyard::engine::{Engine, EngineOption, Wraps};
+use classyard::error::Refusal;
 use classyard::estimate::Tuple;
-use classyard::{
-    BuildError, Costs, ENGINES, EngineSpec, Estimate, Field, Limits, MatchKind, NoProgress,
-    Refusal, RuleSet, Schema, Shape,
-};
+use classyard::estimate::{Costs, Estimate, Shape};
+use classyard::{BuildError, EngineSpec, Field, Limits, MatchKind, NoProgress, RuleSet, Schema};
 use classyard_workload::generate::{
     Family, GeneratorConfig, Hostile, Profile, RandomRules, Recipe, generate,
 };

@@ -5,9 +5,8 @@
 
 use std::sync::Arc;
 
-use classyard::{
-    BuildError, EngineSpec, KeyVec, Limits, MetricValue, NoProgress, RuleSet, Scratch, Winner,
-};
+use classyard::classifier::MetricValue;
+use classyard::{BuildError, EngineSpec, KeyVec, Limits, NoProgress, RuleSet, Scratch, Winner};
 use classyard_workload::generate::{Family, GeneratorConfig, Profile, Recipe, generate};
 use classyard_workload::traffic::{TrafficConfig, TrafficRecipe, traffic};
 

@@ -8,10 +8,12 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use classyard::engine::ENGINES;
 use classyard::engine::{Engine, EngineOption, OptionKind, Wraps};
+use classyard::error::SpecError;
 use classyard::{
-    ActionId, BuildError, ENGINES, EngineSpec, FieldMatch, KeySlice, Limits, NoProgress, Priority,
-    Progress, RuleId, RuleSet, Schema, Scratch, SpecError, Winner,
+    ActionId, BuildError, EngineSpec, FieldMatch, KeySlice, Limits, NoProgress, Priority, Progress,
+    RuleId, RuleSet, Schema, Scratch, Winner,
 };
 use classyard_workload::kit::random::{RuleMaker, SeededDice};
 use classyard_workload::kit::{Subject, Variants, variants};

@@ -7,8 +7,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use classyard::Estimate;
-use classyard::auto::Load;
+use classyard::engine::auto::Load;
+use classyard::estimate::Estimate;
 use serde::Serialize;
 
 use super::report::{Measurement, Row, geometric_mean};

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use classyard::{BuildError, EngineSpec, Machine};
+use classyard::machine::Machine;
+use classyard::{BuildError, EngineSpec};
 
 use super::report::{Measurement, geometric_mean};
 use crate::estimates::{EstimateRow, Shapes};

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use classyard::{BATCH, PolicyClassifier, PolicyTrace, Scratch, Winner};
+use classyard::classifier::BATCH;
+use classyard::{PolicyClassifier, PolicyTrace, Scratch, Winner};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 

@@ -8,7 +8,8 @@
 
 use std::time::Duration;
 
-use classyard::{BuildError, EngineSpec, Machine, Policy, PolicyTrace, Progress, Scratch, Winner};
+use classyard::machine::Machine;
+use classyard::{BuildError, EngineSpec, Policy, PolicyTrace, Progress, Scratch, Winner};
 
 mod candidate;
 mod choices;

@@ -12,10 +12,12 @@
 //! least of its times. Times are CPU times of one thread. Lookups are those of
 //! one trace over all rules.
 
+use classyard::classifier::BATCH;
 use classyard::policy::PartId;
+use classyard::reoptimise::{LookupPlan, Reoptimise, Snapshot};
 use classyard::{
-    BATCH, Classifier, DynamicClassifier, EngineSpec, KeyVec, Limits, LookupPlan, NoProgress,
-    Policy, PolicyTrace, Progress, Reoptimise, RuleSet, Scratch, Snapshot, Transaction, Winner,
+    Classifier, DynamicClassifier, EngineSpec, KeyVec, Limits, NoProgress, Policy, PolicyTrace,
+    Progress, RuleSet, Scratch, Transaction, Winner,
 };
 use classyard_workload::generate::Family;
 use rand::seq::SliceRandom;

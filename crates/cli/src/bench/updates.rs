@@ -9,9 +9,10 @@
 
 use std::time::{Duration, Instant};
 
+use classyard::classifier::BATCH;
 use classyard::{
-    BATCH, EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTrace,
-    PolicyTransaction, RuleId, RuleSet, Scratch, Transaction, UpdateError, Winner,
+    EngineSpec, Limits, NoProgress, Policy, PolicyClassifier, PolicyTrace, PolicyTransaction,
+    RuleId, RuleSet, Scratch, Transaction, UpdateError, Winner,
 };
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

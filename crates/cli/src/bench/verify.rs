@@ -5,8 +5,9 @@
 //! wherever two engines disagree on any header, sampled or not, that header is
 //! scanned too. An answer is wrong if it differs from the scan's.
 
+use classyard::classifier::BATCH;
 use classyard::policy::PartId;
-use classyard::{BATCH, Classifier, Policy, PolicyClassifier, PolicyTrace, Scratch, Winner};
+use classyard::{Classifier, Policy, PolicyClassifier, PolicyTrace, Scratch, Winner};
 
 /// Rule comparisons spent on scanning a sample: about two seconds.
 pub(crate) const SCANNED_RULES: usize = 400_000_000;

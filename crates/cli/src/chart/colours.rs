@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn every_registered_engine_and_many_names_are_told_apart() {
-        let engines = classyard::ENGINES.iter().map(|engine| engine.name);
+        let engines = classyard::engine::ENGINES.iter().map(|engine| engine.name);
         let all = Colours::of(engines.clone().chain(["rte_acl"]));
         assert_eq!(distinct(&all), engines.count() + 1);
         let names: Vec<String> = (0..200).map(|number| format!("engine {number}")).collect();

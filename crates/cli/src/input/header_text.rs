@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use classyard::policy::PartId;
-use classyard::{Field, FieldId, Policy, Schema, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{Field, FieldId, Policy, Schema};
 
 use super::did_you_mean;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! The flags that describe a load.
 
-use classyard::BATCH;
-use classyard::auto::Load;
+use classyard::classifier::BATCH;
+use classyard::engine::auto::Load;
 
 use super::count;
 

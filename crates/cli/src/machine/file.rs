@@ -21,7 +21,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use classyard::{Curve, Machine, MachineError, Operation};
+use classyard::machine::{Curve, Machine, MachineError, Operation};
 use classyard_workload::diagnostic::{Problem, Problems, ReadError};
 use serde::Deserialize;
 use toml::Spanned;

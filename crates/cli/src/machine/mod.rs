@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use classyard::Machine;
+use classyard::machine::Machine;
 use classyard_workload::diagnostic::ReadError;
 use classyard_workload::limits::FileLimit;
 

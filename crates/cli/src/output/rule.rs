@@ -62,7 +62,7 @@ pub(crate) fn describe(policy: &Policy, id: RuleId) -> String {
 }
 
 fn shows_family(rule: &RuleRef<'_>) -> bool {
-    use classyard::ValueFormat::{Ipv4, Ipv6};
+    use classyard::value::ValueFormat::{Ipv4, Ipv6};
     let schema = rule.schema();
     schema.field_ids().any(|id| {
         matches!(schema.field(id).format(), Ipv4 | Ipv6) && rule.field(id) != FieldMatch::Any

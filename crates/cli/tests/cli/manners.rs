@@ -58,7 +58,7 @@ fn every_command_has_help_with_an_example() {
 fn engines_and_profiles_are_listed_in_every_form() {
     let report = run("engines --format json").exits(0).silent().json();
     let engines = report["engines"].as_array().unwrap();
-    assert_eq!(engines.len(), classyard::ENGINES.len());
+    assert_eq!(engines.len(), classyard::engine::ENGINES.len());
     assert!(engines.iter().any(|engine| engine["default"] == true));
     let forest = engines.iter().find(|engine| engine["name"] == "forest");
     let options = forest.unwrap()["options"].as_array().unwrap();

@@ -20,8 +20,13 @@
 //! ```
 //! use classyard::engine::adapter::{Algorithm, Family, build_static};
 //! use classyard::prelude::*;
-//! use classyard::{BuildError, BuildRequest, Costs, Engine, Limits, LookupTrace};
-//! use classyard::{NoProgress, Shape, Work, Wraps};
+//! use classyard::{BuildError, Limits, LookupTrace};
+//! use classyard::engine::{BuildRequest, Engine};
+//! use classyard::estimate::Costs;
+//! use classyard::NoProgress;
+//! use classyard::engine::Wraps;
+//! use classyard::estimate::Shape;
+//! use classyard::machine::Work;
 //!
 //! /// Rules in order, best first: value and mask of each. It serves no ranges.
 //! struct Masks<const W: usize>(Vec<(Winner, [u64; W], [u64; W])>);

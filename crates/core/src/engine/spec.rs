@@ -40,7 +40,7 @@ pub const MAX_NESTING: usize = 8;
 ///
 /// let error = EngineSpec::parse("forest:isa=sse9").unwrap_err();
 /// assert_eq!(error.column(), 12);
-/// # Ok::<(), classyard::SpecError>(())
+/// # Ok::<(), classyard::error::SpecError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct EngineSpec {

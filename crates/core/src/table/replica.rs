@@ -29,7 +29,7 @@ use std::ops::Range;
 /// use std::ops::Range;
 ///
 /// use classyard::table::{Accepted, Replica, Table};
-/// use classyard::Version;
+/// use classyard::table::Version;
 ///
 /// /// Names of ports. A transaction sets some of them.
 /// #[derive(Default)]

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use classyard::table::Guard;
 use classyard::*;
 
 /// Numbers that follow from a seed (SplitMix64).

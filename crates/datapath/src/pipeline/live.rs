@@ -6,8 +6,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use classyard::reoptimise::Snapshot;
+use classyard::table::Version;
 use classyard::table::{Reader, Table, Writer};
-use classyard::{BuildError, Progress, RuleId, Snapshot, Version};
+use classyard::{BuildError, Progress, RuleId};
 
 use super::actions::{Carried, NO_TABLE, Run};
 use super::cache_settings::CacheSettings;

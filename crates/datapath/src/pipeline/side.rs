@@ -8,8 +8,9 @@ use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
+use classyard::reoptimise::LookupPlan;
 use classyard::table::{Accepted, Replica};
-use classyard::{LookupPlan, Priority, RuleId, Winner};
+use classyard::{Priority, RuleId, Winner};
 
 use super::choice::{Choice, FlowHash};
 use super::limiter::Limiter;

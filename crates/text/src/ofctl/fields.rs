@@ -1,6 +1,6 @@
 //! Fields that flows match and actions set, by all their names (ovs-fields(7)).
 
-use classyard::ValueFormat;
+use classyard::value::ValueFormat;
 
 use crate::Fault;
 use crate::line::quoted;

@@ -1,6 +1,6 @@
 //! Words, lists and numbers.
 
-use classyard::ValueFormat;
+use classyard::value::ValueFormat;
 
 use crate::Fault;
 use crate::line::quoted;

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use classyard::ValueFormat;
+use classyard::value::ValueFormat;
 
 use super::fields::FieldSpec;
 use super::ports::PortNames;

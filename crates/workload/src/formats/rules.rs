@@ -49,8 +49,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use classyard::policy::{PartId, Policy};
+use classyard::ruleset::AddError;
 use classyard::schema::Field;
-use classyard::{AddError, FieldMatch, Priority, RuleId, Schema, UpdateError, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{FieldMatch, Priority, RuleId, Schema, UpdateError};
 
 use super::text::{counted_verb, decimal, lines, quoted};
 use super::value::{kind_takes, parse_match, takes_all, wrong_kind};

@@ -27,9 +27,11 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use classyard::error::SchemaError;
 use classyard::policy::Policy;
 use classyard::schema::{Field, FieldRole, MAX_FIELD_BITS};
-use classyard::{MatchKind, Schema, SchemaError, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{MatchKind, Schema};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -11,7 +11,7 @@
 //! ClassBench traces of IPv6 want them, and are written with all eight groups.
 //! For other schemas there is a column for each field, in the schema's order; a
 //! value may always be a decimal or `0x` number, or be written as its field's
-//! [format](classyard::ValueFormat) says. Columns are parted by tabs or spaces.
+//! [format](classyard::value::ValueFormat) says. Columns are parted by tabs or spaces.
 //! In a dual-stack trace each line is of the family of its first column.
 //!
 //! The column after the fields is, if the caller says so, the number of the
@@ -27,7 +27,8 @@ use std::sync::Arc;
 
 use classyard::policy::{PartId, PolicyTrace};
 use classyard::schema::Field;
-use classyard::{RuleId, Schema, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{RuleId, Schema};
 
 use super::classbench::write_full_ipv6;
 use super::text::{decimal, is_blank, lines, quoted, words};

@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use classyard::schema::Field;
-use classyard::{FieldMatch, MatchKind, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{FieldMatch, MatchKind};
 
 use super::Fault;
 use super::text::{counted, decimal, quoted};

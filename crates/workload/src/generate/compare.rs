@@ -8,7 +8,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use classyard::{FieldId, FieldRole, KeyVec, RuleRef, RuleSet, Schema};
+use classyard::schema::FieldRole;
+use classyard::{FieldId, KeyVec, RuleRef, RuleSet, Schema};
 
 use super::draw::Draw;
 use super::five_tuple::Seen;

@@ -23,7 +23,8 @@
 //!
 //! [DEC14]: classyard::papers#dec14
 
-use classyard::{Field, FieldMatch, FieldRole, MatchKind, Progress, Schema};
+use classyard::schema::FieldRole;
+use classyard::{Field, FieldMatch, MatchKind, Progress, Schema};
 
 use super::draw::{Draw, whole};
 use super::five_tuple::Seen;

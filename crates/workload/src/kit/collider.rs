@@ -13,11 +13,12 @@
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
+use classyard::classifier::BATCH;
 use classyard::key::unpack;
 use classyard::policy::PartId;
 use classyard::{
-    BATCH, BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, NoProgress, Policy,
-    PolicyTrace, Progress, RuleId, Scratch, Winner,
+    BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, NoProgress, Policy, PolicyTrace,
+    Progress, RuleId, Scratch, Winner,
 };
 
 use super::differential::{Disagreement, Question, Scenario, minimise};

@@ -27,10 +27,11 @@ use std::hash::BuildHasher;
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::{Once, OnceLock};
 
+use classyard::engine::ENGINES;
 use classyard::engine::Engine;
+use classyard::error::Refusal;
 use classyard::{
-    BuildError, Classifier, ENGINES, EngineSpec, KeyVec, Limits, NoProgress, Progress, Refusal,
-    RuleSet, Schema,
+    BuildError, Classifier, EngineSpec, KeyVec, Limits, NoProgress, Progress, RuleSet, Schema,
 };
 
 pub mod collider;

@@ -16,10 +16,9 @@
 
 use std::sync::Arc;
 
-use classyard::{
-    ActionId, Field, FieldMatch, FieldRole, MatchKind, Priority, Rule, RuleId, RuleRef, Schema,
-    ValueFormat,
-};
+use classyard::schema::FieldRole;
+use classyard::value::ValueFormat;
+use classyard::{ActionId, Field, FieldMatch, MatchKind, Priority, Rule, RuleId, RuleRef, Schema};
 
 use super::oracle::OwnedChange;
 

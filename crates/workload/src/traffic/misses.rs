@@ -5,8 +5,9 @@
 //! outside or anywhere: the latter go far into an engine before they miss.
 //! Candidates are looked up in batches; those that hit are thrown away.
 
+use classyard::classifier::BATCH;
 use classyard::policy::PartId;
-use classyard::{BATCH, FieldMatch, KeyVec, Policy, PolicyClassifier, RuleSet, Scratch, Winner};
+use classyard::{FieldMatch, KeyVec, Policy, PolicyClassifier, RuleSet, Scratch, Winner};
 
 use super::{Maker, TrafficError};
 use crate::generate::Steps;

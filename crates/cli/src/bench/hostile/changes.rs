@@ -1,8 +1,9 @@
 //! Single changes, each timed alone.
 
+use classyard::classifier::BATCH;
 use classyard::{
-    BATCH, Classifier, EngineSpec, Limits, NoProgress, Policy, PolicyTrace, Progress, RuleSet,
-    Scratch, Transaction, Winner,
+    Classifier, EngineSpec, Limits, NoProgress, Policy, PolicyTrace, Progress, RuleSet, Scratch,
+    Transaction, Winner,
 };
 use classyard_workload::generate::hostile::updates::{UpdateList, UpdateStep};
 

@@ -3,10 +3,11 @@
 
 use classyard::policy::PartId;
 use classyard::reoptimise::{Drift, LookupPlan};
+use classyard::table::Version;
 use classyard::table::{EngineReplica, PolicyReplica, RuleReplica};
 use classyard::{
     BuildError, EngineSpec, Limits, NoProgress, Policy, PolicyTable, PolicyTransaction,
-    PolicyWriter, Reader, Table, Transaction, UpdateError, Version, Writer,
+    PolicyWriter, Reader, Table, Transaction, UpdateError, Writer,
 };
 
 use super::churn::{Form, Forms, Kind, Step};

@@ -26,9 +26,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::{Duration, Instant};
 
+use classyard::classifier::BATCH;
 use classyard::policy::PartId;
+use classyard::table::Version;
 use classyard::table::{MAX_PENDING, RuleReplica};
-use classyard::{BATCH, KeySlice, PolicyTrace, Reader, Scratch, Table, Version, Winner};
+use classyard::{KeySlice, PolicyTrace, Reader, Scratch, Table, Winner};
 
 use super::super::latency::Durations;
 use super::super::measure::{as_rate, thread_cpu_time};

@@ -12,10 +12,11 @@
 
 use std::time::Duration;
 
+use classyard::classifier::BATCH;
 use classyard::table::RuleReplica;
+use classyard::table::Version;
 use classyard::{
-    BATCH, BuildError, EngineSpec, Policy, PolicyTrace, Progress, Reader, Scratch, Table, Version,
-    Winner,
+    BuildError, EngineSpec, Policy, PolicyTrace, Progress, Reader, Scratch, Table, Winner,
 };
 
 mod churn;
@@ -374,7 +375,7 @@ mod tests {
         let spec = EngineSpec::parse("tuplemerge").unwrap();
         let (mut live, table) = Single::build(bench.initial, &forms, &spec).unwrap();
         let mut reader = table.reader();
-        let keep = |guard: &classyard::Guard<'_>| {
+        let keep = |guard: &classyard::table::Guard<'_>| {
             let mut winners = vec![Winner::MISS; BATCH];
             let keys = trace.part(PartId::FIRST).batches(BATCH).next().unwrap();
             guard.classify_batch(keys, &mut winners, &mut Scratch::new());

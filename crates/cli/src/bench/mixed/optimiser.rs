@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use classyard::Reader;
 use classyard::policy::PartId;
+use classyard::reoptimise::Drift;
 use classyard::reoptimise::LookupPlan;
 use classyard::table::RuleReplica;
-use classyard::{Drift, Reader};
 
 use super::live::Live;
 use super::processors::{CpuPair, stay_on};

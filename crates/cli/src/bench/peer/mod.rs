@@ -173,7 +173,7 @@ impl Algorithm {
 
 impl Candidate for Algorithm {
     fn batch_rate(&mut self) -> Result<f64, String> {
-        self.pass(classyard::BATCH)
+        self.pass(classyard::classifier::BATCH)
     }
 
     fn single_rate(&mut self) -> Result<f64, String> {

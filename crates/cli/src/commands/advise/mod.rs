@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use classyard::RuleSet;
-use classyard::auto::{Auto, Breakdown, Candidate, TryOut, headers_of};
+use classyard::engine::auto::{Auto, Breakdown, Candidate, TryOut, headers_of};
 use serde::Serialize;
 
 use crate::bench::thread_cpu_time;
@@ -183,7 +183,7 @@ fn advise(
         tried = Some(choice.spec.to_string());
         refused = choice.refused;
     } else {
-        ranking = auto.rank(&classyard::Shape::of(rules));
+        ranking = auto.rank(&classyard::estimate::Shape::of(rules));
         trials = Vec::new();
         tried = None;
         refused = Vec::new();

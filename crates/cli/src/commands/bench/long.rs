@@ -54,7 +54,8 @@ fn long<'f>(subject: &Subject, field: &'f Field, plan: &Plan) -> Vec<(&'f Engine
 
 #[cfg(test)]
 mod tests {
-    use classyard::{Machine, NoProgress};
+    use classyard::NoProgress;
+    use classyard::machine::Machine;
 
     use super::*;
     use crate::bench::{generated_policy, generated_trace};

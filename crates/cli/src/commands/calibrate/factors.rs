@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use classyard::{Machine, Operation, Progress};
+use classyard::Progress;
+use classyard::machine::{Machine, Operation};
 use serde::Serialize;
 
 use crate::bench::{

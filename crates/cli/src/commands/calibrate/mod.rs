@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use classyard::{Machine, Operation, Progress as _};
+use classyard::Progress as _;
+use classyard::machine::{Machine, Operation};
 use serde::Serialize;
 
 use crate::bench::processor;

@@ -7,7 +7,7 @@
 
 use std::hint::black_box;
 
-use classyard::Curve;
+use classyard::machine::Curve;
 use rand::seq::SliceRandom as _;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_xoshiro::Xoshiro256PlusPlus;

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use classyard::classifier::BATCH;
 use classyard::policy::PartId;
-use classyard::{BATCH, EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
+use classyard::{EngineSpec, Policy, PolicyTrace, RuleId, RuleRef};
 use classyard_workload::formats::read_trace;
 use classyard_workload::generate::{Family, Recipe};
 use classyard_workload::kit::collider::{self, CollisionReport, collide};

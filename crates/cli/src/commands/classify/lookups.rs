@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use classyard::{BATCH, KeyVec, PolicyClassifier, PolicyTrace, Progress, Scratch, Winner};
+use classyard::classifier::BATCH;
+use classyard::{KeyVec, PolicyClassifier, PolicyTrace, Progress, Scratch, Winner};
 use serde::Serialize;
 
 /// Passes are added until they have taken this long together, in seconds.

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use classyard::{Classifier, EngineSpec, Machine, Metric, MetricValue, Progress, RuleSet, Shape};
+use classyard::classifier::{Metric, MetricValue};
+use classyard::estimate::Shape;
+use classyard::machine::Machine;
+use classyard::{Classifier, EngineSpec, Progress, RuleSet};
 use classyard_workload::generate::compare::Summary;
 use serde::Serialize;
 
@@ -223,7 +226,7 @@ impl PartReport {
         let lengths = sorted(&summary.lengths);
         let ports = sorted(&summary.ports);
         let protocols = sorted(&summary.protocols);
-        let source = schema.field_with_role(classyard::FieldRole::SourceAddress);
+        let source = schema.field_with_role(classyard::schema::FieldRole::SourceAddress);
         PartReport {
             schema: schema.name().to_owned(),
             rules: rules.len(),
@@ -277,7 +280,7 @@ impl PartReport {
 fn protocol_name(protocol: Option<u8>) -> String {
     match protocol {
         None => "any".to_owned(),
-        Some(number) => classyard::ValueFormat::IpProtocol
+        Some(number) => classyard::value::ValueFormat::IpProtocol
             .display(number.into())
             .to_string(),
     }

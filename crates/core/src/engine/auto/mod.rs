@@ -20,7 +20,7 @@
 //! ```
 //!
 //! ```
-//! use classyard::auto::{Auto, Load};
+//! use classyard::engine::auto::{Auto, Load};
 //! use classyard::{Limits, NoProgress, Rule, RuleSet, Schema};
 //!
 //! let schema = Schema::ipv4_5tuple();

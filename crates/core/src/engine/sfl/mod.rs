@@ -31,7 +31,7 @@
 //!         inner engine
 //! ```
 //! With `rebuild=beside`, the default, the caller builds the inner engine anew
-//! while lookups and updates go on: [`Reoptimise`](crate::Reoptimise) says when
+//! while lookups and updates go on: [`Reoptimise`](crate::reoptimise::Reoptimise) says when
 //! more than δ changes wait, copies the rules some hundred at a time, and takes
 //! the new engine in. What was changed meanwhile is found in the log: these
 //! rules are hidden in the new engine, and stay in the buffer. Where a caller

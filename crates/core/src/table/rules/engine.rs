@@ -23,7 +23,7 @@ use super::parts::{Parts, RuleReplica, dynamic, dynamic_mut, refuse_static};
 use super::reoptimise::{self, InstallPlan};
 
 /// An engine with the cookies of its rules. It stands for the classifier, so
-/// lookups go to a [`Guard`](crate::Guard) directly.
+/// lookups go to a [`Guard`](crate::table::Guard) directly.
 pub struct EngineReplica {
     classifier: Box<dyn Classifier>,
     cookies: Cookies,

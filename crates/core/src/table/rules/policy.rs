@@ -27,7 +27,7 @@ pub type PolicyTable = Table<PolicyReplica>;
 pub type PolicyWriter = Writer<PolicyReplica>;
 
 /// A policy's engines with the cookies of their rules. It stands for the
-/// [`PolicyClassifier`], so lookups go to a [`Guard`](crate::Guard) directly.
+/// [`PolicyClassifier`], so lookups go to a [`Guard`](crate::table::Guard) directly.
 pub struct PolicyReplica {
     classifier: PolicyClassifier,
     /// The cookies of each part's rules.

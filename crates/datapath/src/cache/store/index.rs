@@ -27,9 +27,10 @@
 
 use std::sync::Arc;
 
+use classyard::schema::{FieldRole, Part};
 use classyard::{
-    ActionId, Classifier, EngineSpec, FieldMatch, FieldRole, KeySlice, Limits, MatchKind,
-    NoProgress, Part, Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
+    ActionId, Classifier, EngineSpec, FieldMatch, KeySlice, Limits, MatchKind, NoProgress,
+    Priority, Rule, RuleId, RuleSet, Schema, Scratch, Transaction, Winner,
 };
 
 use crate::cache::bits::Words;

@@ -2,7 +2,8 @@
 
 use classyard::policy::{PartId, PolicyTrace};
 use classyard::schema::Field;
-use classyard::{FieldMatch, MatchKind, Priority, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{FieldMatch, MatchKind, Priority};
 use proptest::prelude::*;
 
 use super::*;

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::diagnostic::{Problem, Problems, ReadError};
 use crate::limits::FileLimit;
-use classyard::ValueFormat;
+use classyard::value::ValueFormat;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

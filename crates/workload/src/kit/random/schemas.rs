@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use classyard::schema::FieldRole;
 use classyard::schema::{MAX_BITS, MAX_FIELD_BITS, MAX_FIELDS};
-use classyard::{Field, FieldRole, MatchKind, Schema, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{Field, MatchKind, Schema};
 
 use super::Dice;
 

@@ -11,7 +11,7 @@ use crate::chart::{Chart, Mark, Series};
 use crate::commands::reproduce::claims::{Claim, Grid, Section, Verdict};
 use crate::commands::reproduce::statistics::coordinate;
 use crate::failure::Failure;
-use classyard::Machine;
+use classyard::machine::Machine;
 
 /// Small rule sets that the constants are fitted to, as many as the paper has.
 const FITTED: usize = 2;

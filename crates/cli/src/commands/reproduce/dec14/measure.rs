@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
+use classyard::classifier::MetricValue;
 use classyard::policy::PartId;
 use classyard::{
-    Classifier, EngineSpec, KeySlice, Limits, MetricValue, NoProgress, Policy, PolicyClassifier,
-    Scratch, Winner,
+    Classifier, EngineSpec, KeySlice, Limits, NoProgress, Policy, PolicyClassifier, Scratch, Winner,
 };
 use serde::{Deserialize, Serialize};
 
@@ -203,12 +203,22 @@ fn rate_for(
 ) -> f64 {
     let mut scratch = Scratch::new();
     // Warms the caches.
-    std::hint::black_box(pass(classifier, keys, classyard::BATCH, &mut scratch));
+    std::hint::black_box(pass(
+        classifier,
+        keys,
+        classyard::classifier::BATCH,
+        &mut scratch,
+    ));
     barrier.wait();
     let (began, before) = (Instant::now(), thread_cpu_time());
     let mut headers = 0;
     while headers == 0 || began.elapsed() < run {
-        std::hint::black_box(pass(classifier, keys, classyard::BATCH, &mut scratch));
+        std::hint::black_box(pass(
+            classifier,
+            keys,
+            classyard::classifier::BATCH,
+            &mut scratch,
+        ));
         headers += keys.len();
     }
     let spent = thread_cpu_time().saturating_sub(before);

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use classyard::{Machine, Work};
+use classyard::machine::{Machine, Work};
 
 use super::TOGETHER;
 use super::measure::Lookups;

@@ -6,10 +6,9 @@
 
 use std::sync::Barrier;
 
+use classyard::classifier::BATCH;
 use classyard::policy::PartId;
-use classyard::{
-    BATCH, Classifier, EngineSpec, KeySlice, Limits, NoProgress, RuleSet, Scratch, Winner,
-};
+use classyard::{Classifier, EngineSpec, KeySlice, Limits, NoProgress, RuleSet, Scratch, Winner};
 use serde::{Deserialize, Serialize};
 
 use super::measure::{batches, built};

@@ -34,10 +34,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use classyard::classifier::BATCH;
+use classyard::reoptimise::LookupPlan;
 use classyard::transaction::Change;
 use classyard::{
-    BATCH, BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, LookupPlan, NoProgress,
-    Progress, Reader, RuleId, RuleSet, Scratch, Table, Transaction, Winner, Writer,
+    BuildError, Classifier, EngineSpec, KeySlice, KeyVec, Limits, NoProgress, Progress, Reader,
+    RuleId, RuleSet, Scratch, Table, Transaction, Winner, Writer,
 };
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use classyard::schema::Field;
-use classyard::{FieldMatch, RuleRef, Schema, ValueFormat};
+use classyard::value::ValueFormat;
+use classyard::{FieldMatch, RuleRef, Schema};
 use classyard_text::ofctl::{RESERVED_PORTS, SHORTHANDS};
 
 use super::super::place::family;

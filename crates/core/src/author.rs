@@ -1,0 +1,43 @@
+//! For authors of engines: the names that an engine of your own needs, and
+//! programs that only use engines do not.
+//!
+//! | names | what they are for |
+//! |---|---|
+//! | [`Engine`], [`EngineOption`], [`EngineOptions`], [`OptionKind`], [`OptionValue`], [`Wraps`] | the entry of an engine in a registry |
+//! | [`Algorithm`], [`Family`], [`build_static`] | an engine whose rules stay as they are |
+//! | [`Updates`], [`DynamicFamily`], [`build_dynamic`] | an engine whose rules change |
+//! | [`BuildRequest`], [`Monitor`], [`Memory`], [`bytes_of`], [`grown`] | progress, cancelling and limits of memory while it is built |
+//! | [`Costs`], [`Shape`], [`Work`], [`LineReads`] | the estimate of what it would cost |
+//! | [`Reoptimise`], [`Contents`], [`Drift`], [`LookupPlan`], [`Snapshot`] | a new plan for an engine while it is in use |
+//! | [`Part`], [`Placement`], [`RangeField`] | where fields are in the words of keys and rules |
+//! | [`Replica`], [`RuleReplica`], [`EngineReplica`], [`PolicyReplica`], [`InstallPlan`], [`ChangeLog`], [`RuleLog`], [`Accepted`], [`AcceptedRules`] | the two copies of a live table, and what leads from one to the other |
+//!
+//! [`adapter`](crate::engine::adapter) has a whole engine as an example.
+//!
+//! ```
+//! use classyard::author::{Engine, Wraps};
+//! use classyard::engine::ENGINES;
+//!
+//! let wrappers: Vec<&Engine> = ENGINES
+//!     .iter()
+//!     .filter(|engine| engine.wraps != Wraps::Nothing)
+//!     .collect();
+//! assert_eq!(wrappers[0].name, "sfl");
+//! ```
+
+pub use crate::engine::adapter::{
+    Algorithm, DynamicFamily, Family, Updates, build_dynamic, build_static,
+};
+pub use crate::engine::{
+    BuildRequest, Engine, EngineOption, EngineOptions, OptionKind, OptionValue, Wraps,
+};
+pub use crate::estimate::{Costs, Shape};
+pub use crate::machine::{LineReads, Work};
+pub use crate::memory::{Memory, bytes_of, grown};
+pub use crate::monitor::Monitor;
+pub use crate::reoptimise::{Contents, Drift, LookupPlan, Reoptimise, Snapshot};
+pub use crate::schema::{Part, Placement, RangeField};
+pub use crate::table::{
+    Accepted, AcceptedRules, ChangeLog, EngineReplica, InstallPlan, PolicyReplica, Replica,
+    RuleLog, RuleReplica,
+};
