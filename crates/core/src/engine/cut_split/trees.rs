@@ -333,7 +333,7 @@ impl<const W: usize> Trees<W> {
         let listed = listed.map(|(place, _): (usize, _)| place);
         let count = listed.clone().count();
         advance(count, monitor)?;
-        let leaf = trees.rows.store(count, listed.map(|place| rule(place)));
+        let leaf = trees.rows.store(count, listed.map(rule));
         *trees.nodes.node_mut(root) = Node::leaf(root, leaf);
         for &tree in &outline.of_place {
             trees.trees[usize::from(tree)].rules += 1;
