@@ -99,6 +99,41 @@ fn public_types(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+#[test]
+fn the_list_of_public_names_is_true() {
+    let document = fs::read_to_string(root().join("docs/names.md")).unwrap();
+    let mut checked = 0;
+    for section in document.split("\n## `").skip(1) {
+        let (package, listing) = section.split_once('`').unwrap();
+        let folder = package.strip_prefix("classyard-").unwrap_or("core");
+        let lib = root().join(format!("crates/{folder}/src/lib.rs"));
+        let lib = fs::read_to_string(lib).unwrap();
+        let (root_names, _) = lib.split_once("pub mod prelude").unwrap_or((&lib, ""));
+        let names: BTreeSet<&str> = (exported(root_names).into_iter())
+            .map(|name| name.rsplit(" as ").next().unwrap())
+            .collect();
+        let listed: BTreeSet<&str> = listing
+            .lines()
+            .filter_map(|line| line.strip_prefix("Root: "))
+            .flat_map(|line| line.split('`').skip(1).step_by(2))
+            .collect();
+        assert_eq!(listed, names, "docs/names.md: root names of {package}");
+        let mut public_modules = modules(&lib, "pub mod ");
+        let inline = lib.lines().filter_map(|line| line.strip_prefix("pub mod "));
+        public_modules.extend(inline.filter_map(|line| line.split(" {").next()?.split(';').next()));
+        let listed: BTreeSet<&str> = listing
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+            .collect();
+        assert_eq!(
+            listed, public_modules,
+            "docs/names.md: modules of {package}"
+        );
+        checked += names.len() + public_modules.len();
+    }
+    assert!(checked > 100, "only {checked} names were checked");
+}
+
 /// `Table`, `Change` and `Field` mean something else in most programs.
 #[test]
 fn nothing_imports_all_names_of_the_library() {
