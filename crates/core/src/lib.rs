@@ -194,3 +194,8 @@ pub mod prelude {
 /// Wait-Free Population Oblivious Reads. 2015.
 /// <https://hal.science/hal-01207881>
 pub mod papers {}
+
+/// The examples of `README.md` are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

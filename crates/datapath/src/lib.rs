@@ -51,3 +51,8 @@ pub use key::{KEY_WORDS, PacketKey, Presence};
 pub use meter::MeterId;
 pub use packet::{Flaw, Flaws, Frame, InvalidTtl, Layers, Packet, Parsed};
 pub use projection::{FieldSet, Projection, TooWide};
+
+/// The examples of `README.md` are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

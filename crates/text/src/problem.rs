@@ -179,6 +179,10 @@ impl Problems {
     }
 }
 
+impl std::error::Error for Problem {}
+
+impl std::error::Error for Problems {}
+
 impl fmt::Display for Problems {
     /// One `file:line:column: found; expected …` for each problem shown, then
     /// how many more there are.

@@ -9,3 +9,8 @@ pub mod kit;
 pub mod limits;
 pub mod packet;
 pub mod traffic;
+
+/// The examples of `README.md` are tested.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -365,19 +365,19 @@ fn any_changes_leave_trees_that_are_right() {
 fn fields_of_any_width_and_kind_are_served() {
     for text in ["cut-split", "cut-split:fields=4:binth=2:change=2"] {
         churn::<5>(text, &Schema::ipv6_5tuple(), 300, 1000);
-        churn::<1>(text, &schema(&[1, 2, 3]), 40, 400);
+        churn::<2>(text, &schema(&[1, 2, 3]), 40, 400);
         churn::<2>(text, &schema(&[65, 1]), 300, 1000);
-        churn::<4>(text, &schema(&[128, 100]), 300, 1000);
+        churn::<5>(text, &schema(&[128, 100]), 300, 1000);
         let kinds = [MatchKind::Exact, MatchKind::Ternary, MatchKind::Prefix];
         let fields = kinds.into_iter().zip([20, 70, 48]).enumerate();
         let fields =
             fields.map(|(number, (kind, width))| Field::new(&format!("f{number}"), width, kind));
         let mixed = Schema::new("mixed", fields.collect()).unwrap();
-        assert_eq!(mixed.key_words(), 3);
-        churn::<3>(text, &mixed, 300, 1000);
+        assert_eq!(mixed.key_words(), 5);
+        churn::<5>(text, &mixed, 300, 1000);
     }
     let bits: Vec<u32> = vec![1; 64];
-    churn::<1>("cut-split", &schema(&bits), 100, 300);
+    churn::<2>("cut-split", &schema(&bits), 100, 300);
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn rules_of_many_leaves_are_listed() {
     let built = build("cut-split:fields=0", &all);
     assert_eq!(count(built.as_ref(), "rules in the list"), 20);
     check(built.as_ref(), &keys(&all, 7), &all);
-    let mut engine: CutSplit<1> = open("cut-split:fields=0", &RuleSet::new(&schema));
+    let mut engine: CutSplit<2> = open("cut-split:fields=0", &RuleSet::new(&schema));
     for rule in all.iter() {
         assert!(engine.insert(&rule));
     }
@@ -472,7 +472,7 @@ fn equal_rules_are_one_leaf() {
     let schema = schema(&[16, 16]);
     let equal = (0..600).map(|_| vec![range(3, 1000), range(7, 9)]);
     let all = rules(&schema, equal);
-    let mut engine: CutSplit<1> = open("cut-split", &RuleSet::new(&schema));
+    let mut engine: CutSplit<2> = open("cut-split", &RuleSet::new(&schema));
     for rule in all.iter() {
         assert!(engine.insert(&rule));
     }
@@ -542,7 +542,7 @@ fn more_rules_than_can_be_numbered_are_refused() {
     let error = check_rules(MOST_RULES + 1).unwrap_err();
     assert!(matches!(error, BuildError::EngineFull { .. }));
     let none = RuleSet::new(&schema(&[8]));
-    let engine: CutSplit<1> = open("cut-split", &none);
+    let engine: CutSplit<2> = open("cut-split", &none);
     assert_eq!(Updates::capacity(&engine), MOST_RULES);
     assert!(unwatched(|monitor| engine.all_rows(monitor)).is_empty());
 }

@@ -250,7 +250,7 @@ mod tests {
             for (place, &screen) in (0..).zip(&screen_of) {
                 let entry = screens.entry(&ranked, place, screen);
                 assert_eq!(entry.place(), place as usize);
-                let value = |place: u32| -> [u64; 3] {
+                let value = |place: u32| -> [u64; 5] {
                     ranked.rule(place as usize).value.try_into().unwrap()
                 };
                 let other = value((place + 1) % 399);

@@ -124,7 +124,7 @@ fn count(classifier: &dyn Classifier, metric: &str) -> usize {
 /// Singly, in a batch, and with its mask: each bit that the mask leaves out may
 /// change.
 fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
-    let rows = keys.as_slice().rows::<3>();
+    let rows = keys.as_slice().rows::<5>();
     let mut winners = vec![Winner::MISS; rows.len()];
     let mut buffers = lookup::Buffers::default();
     built.improve_batch(rows, &mut winners, &mut buffers);
@@ -133,7 +133,7 @@ fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
         assert_eq!(winner, expected);
         assert_eq!(built.improve(key, Winner::MISS), expected);
         assert_eq!(built.improve(key, expected), expected);
-        let mut mask = [0; 3];
+        let mut mask = [0; 5];
         assert_eq!(built.improve_masked(key, Winner::MISS, &mut mask), expected);
         let mut other = *key;
         let mut state = number as u64;
@@ -145,7 +145,7 @@ fn check(built: &Decomposition, rules: &RuleSet, keys: &KeyVec) {
             place.set(&mut other, value & !free | random & free);
         }
         assert_eq!(rules.scan(&other), expected, "{key:x?} under {mask:x?}");
-        let trace = <Decomposition as Algorithm<3>>::trace(built, key);
+        let trace = <Decomposition as Algorithm<5>>::trace(built, key);
         assert_eq!(trace.winner, expected);
         let compared = &trace.probes.last().unwrap().compared;
         assert!(expected.rule().is_none_or(|id| compared.contains(&id)));
@@ -284,7 +284,7 @@ fn values_share_vectors_where_memory_is_short() {
             bytes(&built)
         );
         before = bytes(&built);
-        for key in keys.as_slice().rows::<3>().iter().step_by(9) {
+        for key in keys.as_slice().rows::<5>().iter().step_by(9) {
             assert_eq!(built.improve(key, Winner::MISS), rules.scan(key));
         }
     }

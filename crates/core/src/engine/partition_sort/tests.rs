@@ -252,7 +252,7 @@ fn trees_stay_as_they_must_be() {
         let mut held: Vec<Rule> = (0..150).map(|number| dice.rule(&schema, number)).collect();
         held.iter()
             .for_each(|rule| rules.push(rule.view()).unwrap());
-        let mut engine = built::<3>(&rules, leaf, most);
+        let mut engine = built::<5>(&rules, leaf, most);
         let mut next = 150;
         for round in 0..30 {
             engine.examine();
@@ -301,12 +301,12 @@ fn sortable_rules_are_one_partition() {
     });
     let rules = rule_set(&schema, sortable);
     for leaf in [1, 2, 8] {
-        let engine = built::<1>(&rules, leaf, 64);
+        let engine = built::<2>(&rules, leaf, 64);
         let depths = engine.examine();
         // Twenty intervals of one field, and ten of the other, eight a node.
         assert!(depths.len() == 1 && depths[0] <= 4, "{depths:?}");
         // Rule by rule in a bad order: the same partition, if the field is right.
-        let mut engine = empty::<1>(&schema, leaf, 64);
+        let mut engine = empty::<2>(&schema, leaf, 64);
         for rule in rules.iter() {
             assert!(Updates::insert(&mut engine, &rule));
         }
@@ -323,11 +323,11 @@ fn what_cannot_be_sorted_goes_to_lists_and_to_the_rest() {
     let rules = rule_set(&schema, nested);
     let mut dice = Dice(1);
     for (leaf, most) in [(1, 1), (4, 10), (8, 64)] {
-        let mut by_rule = empty::<1>(&schema, leaf, most);
+        let mut by_rule = empty::<2>(&schema, leaf, most);
         for rule in rules.iter() {
             assert!(Updates::insert(&mut by_rule, &rule));
         }
-        for engine in [built::<1>(&rules, leaf, most), by_rule] {
+        for engine in [built::<2>(&rules, leaf, most), by_rule] {
             assert_eq!(
                 engine.examine(),
                 vec![0; most.min(300_usize.div_ceil(leaf))]
@@ -344,13 +344,13 @@ fn equal_matches_are_found_best_first() {
     let schema = two_ranges();
     let equal = (0..100).map(|_| vec![range(5, 9), FieldMatch::Exact(3)]);
     let rules = rule_set(&schema, equal);
-    let mut engine = built::<1>(&rules, 8, 4);
+    let mut engine = built::<2>(&rules, 8, 4);
     let mut left = rules.clone();
     for _ in 0..100 {
         engine.examine();
         let mut keys = KeyVec::new(&schema);
         keys.push(&[7, 3]).unwrap();
-        let key: [u64; 1] = keys.key(0).try_into().unwrap();
+        let key: [u64; 2] = keys.key(0).try_into().unwrap();
         let winner = engine.improve(&key, Winner::MISS);
         assert_eq!(winner, left.scan(&key));
         let gone = winner.rule().unwrap();
@@ -360,7 +360,7 @@ fn equal_matches_are_found_best_first() {
         others.for_each(|rule| kept.push(rule).unwrap());
         left = kept;
     }
-    assert_eq!((engine.order.len(), Algorithm::<1>::rules(&engine)), (0, 0));
+    assert_eq!((engine.order.len(), Algorithm::<2>::rules(&engine)), (0, 0));
 }
 
 /// The depth is that of a B-tree, in whatever order the rules come and go.
@@ -368,7 +368,7 @@ fn equal_matches_are_found_best_first() {
 fn trees_are_shallow() {
     let schema = schema(&[(32, MatchKind::Exact)]);
     for order in 0..3_u64 {
-        let mut engine = empty::<1>(&schema, 1, 4);
+        let mut engine = empty::<2>(&schema, 1, 4);
         let number = |place: u32| match order {
             0 => place,
             1 => 3000 - place,
@@ -416,7 +416,7 @@ fn rebuilding_finds_a_better_field() {
     let wrong = (0..3).map(|number| vec![FieldMatch::Exact(number), FieldMatch::Exact(number)]);
     let others = (0..400).map(|number| vec![range(0, 9), FieldMatch::Exact(number)]);
     let rules = rule_set(&schema, wrong.chain(others));
-    let mut engine = empty::<1>(&schema, 2, 1);
+    let mut engine = empty::<2>(&schema, 2, 1);
     for rule in rules.iter() {
         assert!(Updates::insert(&mut engine, &rule));
     }
