@@ -477,7 +477,7 @@ impl<const W: usize> Trees<W> {
     }
 }
 
-/// Sorts rows by rank. Of rows of the same rank, one remains.
+/// Sorts rows by rank and removes all but one row of each rank.
 fn sort_best_first(rows: &mut Vec<&[u64]>) {
     rows.sort_unstable_by_key(|row| row[0]);
     rows.dedup_by_key(|row| row[0]);

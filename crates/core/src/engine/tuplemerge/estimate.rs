@@ -146,8 +146,9 @@ fn tables(settings: &Settings, selection: &Selection, shape: &Shape) -> (Vec<Tab
     (tables, splits)
 }
 
-/// When the first rule of a tuple comes if all rules come in a random order: the
-/// more rules it has, the earlier. The same each time.
+/// The time at which the first rule of a tuple is inserted if all rules are
+/// inserted in a random order: earlier for a tuple with more rules. Depends on the
+/// tuple alone, so each estimate gives equal results.
 fn first_at_random(tuple: &Tuple) -> f64 {
     let mut state = tuple.mask.iter().fold(0, |state, word| {
         let mut state = state ^ word;
