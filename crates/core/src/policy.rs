@@ -182,7 +182,7 @@ impl Policy {
     ///
     /// ```
     /// # use classyard::prelude::*;
-    /// let mut policy = Policy::of(&Schema::ipv4_5tuple());
+    /// let mut policy = Policy::single(&Schema::ipv4_5tuple());
     /// assert_eq!(policy.action_named("allow"), None);
     /// let allow = policy.declare_action("allow");
     /// assert_eq!(policy.action_named("allow"), Some(allow));
