@@ -4,13 +4,13 @@
 //! | names | what they are for |
 //! |---|---|
 //! | [`Engine`], [`EngineOption`], [`EngineOptions`], [`OptionKind`], [`OptionValue`], [`Wraps`] | the entry of an engine in a registry |
-//! | [`Algorithm`], [`Family`], [`build_static`] | an engine whose rules stay as they are |
-//! | [`Updates`], [`DynamicFamily`], [`build_dynamic`] | an engine whose rules change |
-//! | [`BuildRequest`], [`Monitor`], [`Memory`], [`bytes_of`], [`grown`] | progress, cancelling and limits of memory while it is built |
-//! | [`Costs`], [`Shape`], [`Work`], [`LineReads`] | the estimate of what it would cost |
+//! | [`Algorithm`], [`Family`], [`build_static`] | an engine without updates |
+//! | [`Updates`], [`DynamicFamily`], [`build_dynamic`] | an engine with updates |
+//! | [`BuildRequest`], [`Monitor`], [`Memory`], [`bytes_of`], [`grown`] | progress, cancelling and memory limits of a build |
+//! | [`Costs`], [`Shape`], [`Work`], [`LineReads`] | an estimate of memory and time |
 //! | [`Reoptimise`], [`Contents`], [`Drift`], [`LookupPlan`], [`Snapshot`] | a new plan for an engine while it is in use |
 //! | [`Part`], [`Placement`], [`RangeField`] | where fields are in the words of keys and rules |
-//! | [`Replica`], [`RuleReplica`], [`EngineReplica`], [`PolicyReplica`], [`InstallPlan`], [`ChangeLog`], [`RuleLog`], [`Accepted`], [`AcceptedRules`] | the two copies of a live table, and what leads from one to the other |
+//! | [`Replica`], [`RuleReplica`], [`EngineReplica`], [`PolicyReplica`], [`InstallPlan`], [`ChangeLog`], [`RuleLog`], [`Accepted`], [`AcceptedRules`] | the two copies of a live table, and the changes between them |
 //!
 //! [`adapter`](crate::engine::adapter) has a whole engine as an example.
 //!

@@ -2,9 +2,9 @@
 
 use super::{Field, FieldId, MatchKind, low_ones};
 
-/// The key widths, in 64-bit words, for which the engines are compiled: those of
-/// the built-in schemas, of 1,024 bits packed without a gap, and the widest. A
-/// schema's key is padded with zero words up to the next of them.
+/// The key widths, in 64-bit words, for which the engines are compiled. The
+/// built-in schemas have 2, 5 and 6; 16 words hold 1,024 bits without gaps; 32 is
+/// the widest key. Keys of other schemas end in zero words up to the next width.
 ///
 /// Each width costs compile time and code.
 pub const KEY_WIDTHS: [usize; 5] = [2, 5, 6, 16, 32];

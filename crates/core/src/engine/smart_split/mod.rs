@@ -418,7 +418,7 @@ fn sort_best_first(trees: &mut [Tree]) {
     trees.sort_unstable_by_key(|tree| tree.best().rank());
 }
 
-/// The same refusal, with the `held` bytes of other trees added.
+/// Adds the `held` bytes of other trees to a refusal for too many bytes.
 fn with_held(error: BuildError, held: usize) -> BuildError {
     match error {
         BuildError::TooManyBytes { needed, limit } => BuildError::TooManyBytes {

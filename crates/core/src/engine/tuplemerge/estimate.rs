@@ -214,8 +214,8 @@ impl<'a> Simulated<'a> {
         }
         let mut relaxed = shared.clone();
         selection.relax_split(&mut relaxed);
-        let more = |mask: &Vec<u64>| *mask != self.mask && is_within(&self.mask, mask);
-        if let Some(mask) = [&relaxed, &shared].into_iter().find(|mask| more(mask)) {
+        let has_more_bits = |mask: &&Vec<u64>| **mask != self.mask && is_within(&self.mask, mask);
+        if let Some(mask) = [&relaxed, &shared].into_iter().find(has_more_bits) {
             return Some(mask.clone());
         }
         let lengths = schema.field_ids().filter_map(|id| {
@@ -322,15 +322,15 @@ fn place_online(
 /// [TM19]: crate::papers#tm19
 fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>, u32) {
     members.sort_by(|a, b| a.best.total_cmp(&b.best));
-    let mut left: Vec<(&Tuple, f64)> = members
+    let mut remaining: Vec<(&Tuple, f64)> = members
         .into_iter()
         .map(|member| (member, member.rules as f64))
         .collect();
     let (mut tables, mut looks) = (Vec::new(), 0);
-    while !left.is_empty() {
+    while !remaining.is_empty() {
         let mut masks: Vec<Vec<u64>> = Vec::new();
-        let mut common = vec![u64::MAX; left[0].0.mask.len()];
-        for (member, _) in &left {
+        let mut common = vec![u64::MAX; remaining[0].0.mask.len()];
+        for (member, _) in &remaining {
             for (common, mask) in common.iter_mut().zip(&*member.mask) {
                 *common &= mask;
             }
@@ -343,12 +343,12 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
             if !is_within(mask, &member.mask) {
                 return TableEstimate::empty();
             }
-            let all = TableEstimate::of_tuple(member, mask);
-            let share = rules / all.rules;
-            let keys = (all.keys * share).max(1.0);
+            let whole_tuple = TableEstimate::of_tuple(member, mask);
+            let share = rules / whole_tuple.rules;
+            let keys = (whole_tuple.keys * share).max(1.0);
             let most = (keys * limit as f64).max(1.0);
             // The better ones were admitted before.
-            let best = all.best + (1.0 - share) * (1.0 - all.best);
+            let best = whole_tuple.best + (1.0 - share) * (1.0 - whole_tuple.best);
             TableEstimate {
                 rules: rules.min(most),
                 keys,
@@ -358,7 +358,10 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
         // Under a mask of few bits, tuples share their keys.
         let room = |mask: &[u64]| most_keys(mask) * limit as f64;
         let count = |mask: &[u64]| {
-            let rules: f64 = left.iter().map(|part| admitted(part, mask).rules).sum();
+            let rules: f64 = remaining
+                .iter()
+                .map(|part| admitted(part, mask).rules)
+                .sum();
             rules.min(room(mask))
         };
         let counts: Vec<f64> = masks.iter().map(|mask| count(mask)).collect();
@@ -368,14 +371,14 @@ fn select_offline(mut members: Vec<&Tuple>, limit: usize) -> (Vec<TableEstimate>
         let mut table = TableEstimate::empty();
         let mut room = room(mask);
         let last = tables.len() + 1 >= SIMULATED;
-        left.retain_mut(|part| {
-            let mut all = admitted(part, mask);
-            all.rules = all.rules.min(room);
-            if all.rules > 0.0 {
-                table.add(&all);
+        remaining.retain_mut(|part| {
+            let mut admitted_part = admitted(part, mask);
+            admitted_part.rules = admitted_part.rules.min(room);
+            if admitted_part.rules > 0.0 {
+                table.add(&admitted_part);
             }
-            room -= all.rules;
-            part.1 -= all.rules;
+            room -= admitted_part.rules;
+            part.1 -= admitted_part.rules;
             part.1 >= 0.5 && !last
         });
         table.keys = table.keys.min(most_keys(mask));

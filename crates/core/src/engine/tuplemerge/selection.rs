@@ -89,7 +89,7 @@ impl Selection {
         }
     }
 
-    /// Turns the mask of a rule into that of a new table for it.
+    /// Relaxes the mask of a rule to the mask of a new table for the rule.
     pub(super) fn select(&self, mask: &mut [u64]) {
         if let Some([source, destination]) = &self.pair {
             let length = |address: &Address| address.placement.get(mask).count_ones();
@@ -106,8 +106,8 @@ impl Selection {
         self.relax(mask, self.new_table_steps());
     }
 
-    /// Turns the bits that colliding rules share into the mask of a table that is
-    /// split off.
+    /// Relaxes the bits that colliding rules share to the mask of the table that
+    /// takes some of them.
     pub(super) fn relax_split(&self, mask: &mut [u64]) {
         if self.relaxation == Relaxation::Vpp {
             self.relax(mask, &VPP_SPLIT);
