@@ -61,11 +61,12 @@ pub(super) struct Run<'r, S, O> {
     /// Packets that can be filled with copies.
     pub(super) copies: &'r mut Vec<Packet>,
     pub(super) place: Place,
-    pub(super) carried: Carried,
+    pub(super) carried: &'r mut Carried,
 }
 
 impl<S: Sink, O: Observer> Run<'_, S, O> {
     /// Carries an entry's instructions out; says which table is next.
+    #[inline(always)] // once a packet and table
     pub(super) fn instructions(
         &mut self,
         instructions: &Instructions,

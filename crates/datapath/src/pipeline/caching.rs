@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use classyard::RuleId;
 
-use super::actions::{Carried, NO_TABLE, Run, in_port};
+use super::actions::{NO_TABLE, Run, in_port};
 use super::cache_settings::CacheSettings;
 use super::cache_status::{CacheAnswer, CacheStatus, Megaflow};
 use super::judge::{Judge, Levels, Outcome, Parts, Turn};
@@ -438,11 +438,10 @@ impl Caches {
                 observer: &mut *observer,
                 copies: &mut copies,
                 place: NO_TABLE,
-                carried: Carried::default(),
+                carried: &mut buffers.carried[place],
             };
             let (packet, set) = (&mut packets[place], &mut buffers.sets[place]);
             let next = program.run(path, &mut run, packet, set);
-            buffers.carried[place] = run.carried;
             if let Some(next) = next {
                 buffers.wait(next, place);
             }

@@ -635,12 +635,11 @@ impl Worker {
                 observer: &mut Unobserved,
                 copies: &mut copies,
                 place: NO_TABLE,
-                carried,
+                carried: &mut carried,
             };
             if run.action(action, &mut packet).is_err() {
                 break;
             }
-            carried = run.carried;
         }
         Ok(())
     }

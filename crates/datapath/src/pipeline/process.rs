@@ -211,11 +211,10 @@ pub(super) fn run_tables(
                         cookie: flow.cookie,
                         is_miss: flow.is_miss,
                     },
-                    carried: buffers.carried[number],
+                    carried: &mut buffers.carried[number],
                 };
                 let (packet, set) = (&mut packets[number], &mut buffers.sets[number]);
                 let next = run.instructions(&flow.instructions, packet, set);
-                buffers.carried[number] = run.carried;
                 if let Ok(Some(next)) = next {
                     buffers.wait(next, number);
                 }
