@@ -287,6 +287,12 @@ impl Schema {
         self.layout.key_words
     }
 
+    /// The number of a key's words, the first ones, that hold fields. The others are 0.
+    #[must_use]
+    pub(crate) fn used_words(&self) -> usize {
+        self.layout.used_words
+    }
+
     /// The number of 64-bit words that a rule needs for the upper ends of its
     /// ranges; 0 when no field is a range.
     #[must_use]

@@ -116,6 +116,7 @@ impl RangeField {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) key_words: usize,
+    pub(super) used_words: usize,
     pub(super) high_words: usize,
     pub(super) placements: Vec<Placement>,
     pub(super) ranges: Vec<RangeField>,
@@ -123,10 +124,10 @@ pub(super) struct Layout {
 
 impl Layout {
     pub(super) fn new(fields: &[Field]) -> Layout {
-        let (placements, used) = pack(fields.iter().map(Field::width));
+        let (placements, used_words) = pack(fields.iter().map(Field::width));
         let key_words = *KEY_WIDTHS
             .iter()
-            .find(|&&width| width >= used)
+            .find(|&&width| width >= used_words)
             .expect("MAX_BITS packed first-fit needs at most 32 words");
         let is_range = |field: &&Field| field.kind() == MatchKind::Range;
         let (highs, high_words) = pack(fields.iter().filter(is_range).map(Field::width));
@@ -142,6 +143,7 @@ impl Layout {
             .collect();
         Layout {
             key_words,
+            used_words,
             high_words,
             placements,
             ranges,

@@ -51,12 +51,12 @@ pub(super) struct Carried {
 }
 
 /// What goes on with one packet in one table.
-pub(super) struct Run<'r, S, O> {
+pub(super) struct Run<'r, O: ?Sized> {
     pub(super) side: &'r Side,
     pub(super) tally: &'r Tally,
     pub(super) now: Duration,
     pub(super) nanoseconds: u64,
-    pub(super) sink: &'r mut S,
+    pub(super) sink: &'r mut dyn Sink,
     pub(super) observer: &'r mut O,
     /// Packets that can be filled with copies.
     pub(super) copies: &'r mut Vec<Packet>,
@@ -64,7 +64,7 @@ pub(super) struct Run<'r, S, O> {
     pub(super) carried: &'r mut Carried,
 }
 
-impl<S: Sink, O: Observer> Run<'_, S, O> {
+impl<O: Observer + ?Sized> Run<'_, O> {
     /// Carries an entry's instructions out; says which table is next.
     #[inline(always)] // once a packet and table
     pub(super) fn instructions(

@@ -246,8 +246,8 @@ impl Caches {
         packets: &mut [Packet],
         (tally, now): (&Tally, Duration),
         buffers: &mut Buffers,
-        sink: &mut impl Sink,
-        observer: &mut impl Observer,
+        sink: &mut dyn Sink,
+        observer: &mut (impl Observer + ?Sized),
     ) {
         let nanoseconds = nanoseconds(now);
         buffers.begin(packets.len());
@@ -416,8 +416,8 @@ impl Caches {
         packets: &mut [Packet],
         (tally, now): (&Tally, Duration),
         buffers: &mut Buffers,
-        sink: &mut impl Sink,
-        observer: &mut impl Observer,
+        sink: &mut dyn Sink,
+        observer: &mut (impl Observer + ?Sized),
     ) {
         let known = self.paths.iter().filter(|&&path| path != UNKNOWN);
         tally.fetch_paths(known.copied());

@@ -19,7 +19,7 @@ use super::choice::FlowHash;
 use super::expiry::{Expiry, Verdict, judge};
 use super::features::TableFeatures;
 use super::message::{Change, GroupSlots, Message, MeterSlots, left};
-use super::observer::{Observer, Unobserved};
+use super::observer::{Node, Nodes, Observer, Unobserved};
 use super::ports::Ports;
 use super::process::{self, Buffers, Sink};
 use super::settings::PipelineSettings;
@@ -490,8 +490,8 @@ impl Pipeline {
         &self,
         packet: Packet,
         now: Duration,
-        sink: &mut impl Sink,
-        observer: &mut impl Observer,
+        sink: &mut dyn Sink,
+        observer: &mut dyn Observer,
     ) {
         let (mut reader, tally) = (self.table.reader(), Tally::new());
         let (mut packets, mut buffers) = ([packet], Buffers::default());
@@ -554,17 +554,41 @@ impl Pipeline {
 impl Worker {
     /// Processes a vector of packets that came at a time, all by the same version of
     /// the pipeline.
-    pub fn process(&mut self, packets: &mut [Packet], now: Duration, sink: &mut impl Sink) {
-        self.process_observed(packets, now, sink, &mut Unobserved);
+    pub fn process(&mut self, packets: &mut [Packet], now: Duration, sink: &mut dyn Sink) {
+        self.process_for(packets, now, sink, &mut Unobserved);
     }
 
-    /// The same, with somebody who watches.
+    /// Does what [`process`](Self::process) does, and calls `on_node` after each node
+    /// with the number of packets that were there. Time between two calls is what the
+    /// node took.
+    pub fn process_timed(
+        &mut self,
+        packets: &mut [Packet],
+        now: Duration,
+        sink: &mut dyn Sink,
+        on_node: &mut dyn FnMut(Node, usize),
+    ) {
+        self.process_for(packets, now, sink, &mut Nodes(on_node));
+    }
+
+    /// Does what [`process`](Self::process) does, and tells an observer each step of
+    /// each packet.
     pub fn process_observed(
         &mut self,
         packets: &mut [Packet],
         now: Duration,
-        sink: &mut impl Sink,
-        observer: &mut impl Observer,
+        sink: &mut dyn Sink,
+        observer: &mut dyn Observer,
+    ) {
+        self.process_for(packets, now, sink, observer);
+    }
+
+    fn process_for(
+        &mut self,
+        packets: &mut [Packet],
+        now: Duration,
+        sink: &mut dyn Sink,
+        observer: &mut (impl Observer + ?Sized),
     ) {
         let side = self.reader.pin();
         let (count, buffers) = ((&*self.tally, now), &mut self.buffers);
@@ -598,7 +622,7 @@ impl Worker {
         actions: &[Action],
         packet: &Packet,
         now: Duration,
-        sink: &mut impl Sink,
+        sink: &mut dyn Sink,
     ) -> Result<(), OpenFlowError> {
         let to_table = |action: &Action| {
             let port = PortNo::TABLE;

@@ -77,7 +77,7 @@ pub use choice::FlowHash;
 pub use features::TableFeatures;
 pub use live::{Pipeline, Planner, RemovedFlow, Worker};
 pub use message::{Change, GroupSlots, Message, MeterSlots};
-pub use observer::{Node, Observer, Unobserved};
+pub use observer::{Node, Observer};
 pub use ports::{PortState, Ports};
 pub use process::{Discard, PacketInReason, Sink};
 pub use settings::PipelineSettings;

@@ -100,7 +100,17 @@ pub trait Observer {
     }
 }
 
+/// Tells when nodes have processed packets, and nothing else.
+pub(super) struct Nodes<'n>(pub(super) &'n mut dyn FnMut(Node, usize));
+
+impl Observer for Nodes<'_> {
+    #[inline]
+    fn node(&mut self, node: Node, packets: usize) {
+        (self.0)(node, packets);
+    }
+}
+
 /// Nobody watches.
-pub struct Unobserved;
+pub(super) struct Unobserved;
 
 impl Observer for Unobserved {}

@@ -135,8 +135,8 @@ pub(super) fn process(
     packets: &mut [Packet],
     (tally, now): (&Tally, Duration),
     buffers: &mut Buffers,
-    sink: &mut impl Sink,
-    observer: &mut impl Observer,
+    sink: &mut dyn Sink,
+    observer: &mut (impl Observer + ?Sized),
 ) {
     buffers.begin(packets.len());
     for (number, packet) in packets.iter().enumerate() {
@@ -154,8 +154,8 @@ pub(super) fn run_tables(
     (tally, now): (&Tally, Duration),
     buffers: &mut Buffers,
     mut learner: Option<&mut Learner>,
-    sink: &mut impl Sink,
-    observer: &mut impl Observer,
+    sink: &mut dyn Sink,
+    observer: &mut (impl Observer + ?Sized),
 ) {
     let nanoseconds = nanoseconds(now);
     while let Some(table) = buffers.next() {

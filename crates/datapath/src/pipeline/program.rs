@@ -13,7 +13,6 @@ use foldhash::HashSet;
 
 use super::actions::{Dropped, Place, Run};
 use super::observer::Observer;
-use super::process::Sink;
 use super::side::Side;
 use super::tally::Tally;
 use crate::action::{Action, ActionSet, PortNo};
@@ -151,10 +150,10 @@ impl Program {
 
     /// Carries the program out for a packet. Where the pipeline goes on it says in which
     /// table, and has put the packet's action set into `set`.
-    pub(super) fn run<S: Sink, O: Observer>(
+    pub(super) fn run<O: Observer + ?Sized>(
         &self,
         path: PathId,
-        run: &mut Run<'_, S, O>,
+        run: &mut Run<'_, O>,
         packet: &mut Packet,
         set: &mut ActionSet,
     ) -> Option<TableId> {

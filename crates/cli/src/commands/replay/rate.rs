@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use classyard::Progress;
 use classyard_datapath::Packet;
 use classyard_datapath::flow::{Command, FlowEntry, FlowMod, TableId};
-use classyard_datapath::pipeline::{CacheStatus, Message, Node, Observer, Pipeline, Worker};
+use classyard_datapath::pipeline::{CacheStatus, Message, Node, Pipeline, Worker};
 use serde::Serialize;
 
 use super::VECTOR;
@@ -194,11 +194,9 @@ impl Timer {
             self.since = Instant::now();
         }
     }
-}
 
-impl Observer for Timer {
-    #[inline]
-    fn node(&mut self, node: Node, packets: usize) {
+    /// Notes that a node has processed packets just now.
+    fn end(&mut self, node: Node, packets: usize) {
         if self.is_on {
             let now = Instant::now();
             let (all, time) = &mut self.nodes[node as usize];
@@ -232,8 +230,13 @@ fn run(
             let vector = &mut vector[..frames.len()];
             timer.begin();
             frames.receive(vector);
-            timer.node(Node::Parse, frames.len());
-            worker.process_observed(vector, now, &mut Nowhere, timer);
+            timer.end(Node::Parse, frames.len());
+            if timer.is_on {
+                let on_node = &mut |node, packets| timer.end(node, packets);
+                worker.process_timed(vector, now, &mut Nowhere, on_node);
+            } else {
+                worker.process(vector, now, &mut Nowhere);
+            }
             packets += frames.len() as u64;
             if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
                 break;

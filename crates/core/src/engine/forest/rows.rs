@@ -5,8 +5,8 @@
 //! row, IPv4         rank │ value₀ │ mask₀ │ low₁ │ high₁          5 words
 //! run of n rules    rank × n │ value₀ × n │ mask₀ × n │ low₁ × n │ high₁ × n
 //! ```
-//! A row is a run of one rule. [`RowShape`] knows which columns a schema's rules
-//! have; the kernels that compare columns are told by [`RunColumns`].
+//! A row is a run of one rule. Key words without fields have no columns. [`RowShape`]
+//! knows which columns a schema's rules have; the kernels that compare columns are told by [`RunColumns`].
 //!
 //! Keys of [`WIDE`] words and more can have *wide* runs, which begin with three
 //! columns, a [fingerprint](super::kernels::fingerprint) among them, and have the
@@ -204,6 +204,7 @@ impl RowShape {
         let key_words = schema.key_words();
         let fingerprint = fingerprint.filter(|_| key_words >= WIDE);
         let wide = fingerprint.is_some();
+        let key_words = if wide { key_words } else { schema.used_words() };
         let ranges = schema.range_fields();
         let odd = ranges.iter().filter(|range| !is_lane(&range.key));
         let widths = odd.clone().map(|range| schema.field(range.field).width());
@@ -216,7 +217,7 @@ impl RowShape {
                 end,
             })
             .collect();
-        let mut words = Vec::with_capacity(schema.key_words());
+        let mut words = Vec::with_capacity(key_words);
         let mut next = if wide { HEADS + 2 * key_words } else { 1 };
         for word in 0..key_words {
             let is_here = |range: &&RangeField| is_lane(&range.key) && range.key.low.word == word;
@@ -266,6 +267,7 @@ impl RowShape {
             },
             fingerprint,
             run_columns: RunColumns {
+                words: key_words,
                 lanes: bits(|columns| columns.high.is_some()),
                 bounds: bits(|columns| columns.bounds.is_some()),
                 count: columns,
@@ -337,15 +339,17 @@ impl RowShape {
     /// The exact bits of a row, and its rank.
     #[inline]
     pub(super) fn outline<const W: usize>(&self, row: &[u64]) -> Outline<W> {
-        let words = &self.words[..W];
-        Outline {
-            value: std::array::from_fn(|word| row[words[word].value]),
-            mask: std::array::from_fn(|word| {
-                let columns = &words[word];
-                columns.exact_bits(row[columns.value], row[columns.next])
-            }),
+        let mut outline = Outline {
+            value: [0; W],
+            mask: [0; W],
             rank: row[0],
+        };
+        for (word, columns) in self.words.iter().enumerate() {
+            let value = row[columns.value];
+            outline.value[word] = value;
+            outline.mask[word] = columns.exact_bits(value, row[columns.next]);
         }
+        outline
     }
 
     /// Whether a table with that mask can hold a row: all bits of the mask are
@@ -373,7 +377,8 @@ impl RowShape {
     /// The value of a rule of a run, of a key word: the bits under its mask.
     #[inline]
     pub(super) fn value(&self, run: &[u64], len: usize, rule: usize, word: usize) -> u64 {
-        self.word(run, len, rule, self.words[word].value)
+        let columns = self.words.get(word);
+        columns.map_or(0, |columns| self.word(run, len, rule, columns.value))
     }
 
     /// Appends a rule as a row of columns.

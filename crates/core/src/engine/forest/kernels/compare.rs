@@ -119,6 +119,8 @@ impl Hits<'_> {
 /// mask and its upper ends as far as it has them, then whatever else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunColumns {
+    /// How many words of a key, the first ones, have columns.
+    pub(crate) words: usize,
     /// Bit `w`: word `w` of a key has range lanes, and so a column for their
     /// upper ends.
     pub(crate) lanes: u32,
@@ -139,18 +141,20 @@ impl RunColumns {
         self.bounds >> word & 1 == 0
     }
 
-    /// How many columns are compared for keys of `words` words, the rank included.
-    fn compared(self, words: usize) -> usize {
-        let words = 0..words;
+    /// How many columns are compared, the rank included.
+    fn compared(self) -> usize {
         let columns =
             |word| 1 + usize::from(self.has_mask(word)) + usize::from(self.has_lanes(word));
-        1 + words.map(columns).sum::<usize>()
+        1 + (0..self.words).map(columns).sum::<usize>()
     }
 
-    /// Whether just the last word is range lanes, and nothing else, as ports and
+    /// Whether all words have columns and just the last is range lanes, and nothing else, as ports and
     /// protocol of five-tuples are, and no column is left to `accept`.
     fn is_five_tuple<const W: usize>(self) -> bool {
-        self.lanes == 1 << (W - 1) && self.bounds == self.lanes && self.count == 2 * W + 1
+        self.words == W
+            && self.lanes == 1 << (W - 1)
+            && self.bounds == self.lanes
+            && self.count == 2 * W + 1
     }
 
     /// The same, with the words' kinds known to the compiler where they are
@@ -160,6 +164,7 @@ impl RunColumns {
     fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
         if FIVE {
             RunColumns {
+                words: W,
                 lanes: 1 << (W - 1),
                 bounds: 1 << (W - 1),
                 count: 2 * W + 1,
@@ -184,7 +189,7 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    assert!(columns.count >= columns.compared(W));
+    assert!(columns.count >= columns.compared());
     if columns.is_five_tuple::<W>() {
         improve_columns::<W, true, ODD>(isa, words, columns, keys, hits, accept);
     } else {
@@ -240,7 +245,7 @@ fn improve_scalar<const W: usize>(
                 column += 1;
                 word
             };
-            for (word, &key) in key.iter().enumerate() {
+            for (word, &key) in key.iter().enumerate().take(columns.words) {
                 let value = next();
                 if columns.has_mask(word) {
                     differs |= (key ^ value) & next();
@@ -294,7 +299,7 @@ pub(super) mod x86 {
          $set1:ident, $zero:ident, $and:ident, $or:ident, $xor:ident, $subs:ident) => {{
             let mut differs = $zero();
             let mut column = 1;
-            for (word, &key) in $key.iter().enumerate() {
+            for (word, &key) in $key.iter().enumerate().take($columns.words) {
                 let key = $set1(key.cast_signed());
                 let value = $load(column);
                 column += 1;
@@ -520,16 +525,19 @@ mod tests {
     /// and with another column behind.
     const LAYOUTS: [RunColumns; 3] = [
         RunColumns {
+            words: 2,
             lanes: 0b10,
             bounds: 0,
             count: 6,
         },
         RunColumns {
+            words: 2,
             lanes: 0b10,
             bounds: 0b10,
             count: 5,
         },
         RunColumns {
+            words: 2,
             lanes: 0b10,
             bounds: 0b10,
             count: 6,
@@ -562,6 +570,12 @@ mod tests {
 
     #[test]
     fn every_instruction_set_agrees_at_every_length() {
+        check::<2>();
+        // The other words of keys have no columns.
+        check::<5>();
+    }
+
+    fn check<const W: usize>() {
         let mut state = 1;
         let mut found = 0;
         for len in 1..=2 * 8 + 1 {
@@ -569,9 +583,13 @@ mod tests {
                 let columns = LAYOUTS[round % 3];
                 let mut words = vec![u64::MAX; 3];
                 words.extend(random_run(len, columns, &mut state));
-                let keys: Vec<[u64; 2]> = (0..5)
-                    .map(|_| [splitmix(&mut state) & 0x3, splitmix(&mut state)])
-                    .map(|[a, b]| [a, b & 0x7fff_7fff_7fff_7fff | 0x2000_2000_2000_2000])
+                let keys: Vec<[u64; W]> = (0..5)
+                    .map(|_| {
+                        let mut key = std::array::from_fn(|_| splitmix(&mut state));
+                        key[0] &= 0x3;
+                        key[1] = key[1] & 0x7fff_7fff_7fff_7fff | 0x2000_2000_2000_2000;
+                        key
+                    })
                     .collect();
                 let hits = Hits {
                     hits: &[0, 1, 2, 3, 4]
@@ -580,7 +598,7 @@ mod tests {
                     prefetch: round % 2 == 0,
                 };
                 // Some refuse every other rule, some begin with a candidate.
-                let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; 2]| {
+                let accept = |_: &[u64], _: usize, rule: usize, _: &[u64; W]| {
                     round % 4 != 0 || rule.is_multiple_of(2)
                 };
                 let start = Winner::from_rank(if round % 5 == 0 { 45 } else { u64::MAX });
@@ -588,14 +606,14 @@ mod tests {
                     let mut winners = [start; 5];
                     let mut workspace = Workspace::default();
                     let keys = &mut ActiveKeys::new(&keys, &mut winners, &mut workspace);
-                    let always = |_: &[u64], _, _, _: &[u64; 2]| true;
+                    let always = |_: &[u64], _, _, _: &[u64; W]| true;
                     match (isa, odd) {
                         (None, _) => improve_scalar(&words, columns, keys, hits, accept),
                         (Some(isa), true) => {
-                            improve::<2, true>(isa, &words, columns, keys, hits, accept);
+                            improve::<W, true>(isa, &words, columns, keys, hits, accept);
                         }
                         (Some(isa), false) => {
-                            improve::<2, false>(isa, &words, columns, keys, hits, always);
+                            improve::<W, false>(isa, &words, columns, keys, hits, always);
                         }
                     }
                     winners

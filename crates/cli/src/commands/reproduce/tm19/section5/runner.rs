@@ -54,18 +54,6 @@ pub(super) struct VectorTime {
     pub(super) lookup: f64,
 }
 
-/// Takes the time when the first table has been looked up.
-#[derive(Default)]
-struct Stopwatch(Option<Duration>);
-
-impl Observer for Stopwatch {
-    fn node(&mut self, node: Node, _: usize) {
-        if node == Node::Tables && self.0.is_none() {
-            self.0 = Some(thread_cpu_time());
-        }
-    }
-}
-
 impl Runner {
     pub(super) fn new(mut pipeline: Pipeline) -> Runner {
         let vectors = VectorWorker::new(pipeline.worker());
@@ -116,7 +104,7 @@ impl VectorWorker {
         &mut self,
         frames: &Frames,
         vector: usize,
-        observer: &mut impl Observer,
+        observer: &mut dyn Observer,
     ) -> usize {
         let count = frames.receive(vector, &mut self.packets);
         let packets = &mut self.packets[..count];
@@ -157,18 +145,23 @@ impl VectorWorker {
             let begin = thread_cpu_time();
             let count = frames.receive(vector, &mut self.packets);
             let parsed = thread_cpu_time();
-            let mut stopwatch = Stopwatch::default();
+            let mut looked_up = None;
+            let mut note = |node, _| {
+                if node == Node::Tables && looked_up.is_none() {
+                    looked_up = Some(thread_cpu_time());
+                }
+            };
             let packets = &mut self.packets[..count];
             let sink = &mut self.nowhere;
             self.worker
-                .process_observed(packets, Duration::ZERO, sink, &mut stopwatch);
+                .process_timed(packets, Duration::ZERO, sink, &mut note);
             let done = thread_cpu_time();
             let each = |from: Duration, to: Duration| {
                 to.saturating_sub(from).as_secs_f64() / coordinate(count)
             };
             times.push(VectorTime {
                 whole: each(begin, done),
-                lookup: each(parsed, stopwatch.0.unwrap_or(done)),
+                lookup: each(parsed, looked_up.unwrap_or(done)),
             });
             if done >= end {
                 return;
