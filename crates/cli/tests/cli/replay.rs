@@ -296,6 +296,19 @@ fn the_flows_with_most_packets_are_listed_first_and_alone() {
 }
 
 #[test]
+fn a_table_lists_a_thousand_flows_and_says_how_many_more_there_are() {
+    let flow = |n: usize| format!("priority={n},in_port={n} actions=drop\n");
+    let folder = Folder::new();
+    let pipeline = folder.file("many.flows", (1..=1_500).map(flow).collect::<String>());
+    let replay = format!("replay --seconds 0 -p {pipeline}");
+    let table = run(&replay).exits(0).prints("and 500 more flows");
+    assert_eq!(table.stdout.matches("in_port=").count(), 1_000);
+    let all = run(&format!("{replay} --format json")).exits(0).json();
+    assert_eq!(all["flows"].as_array().unwrap().len(), 1_500);
+    assert_eq!(all["flows_not_listed"], 0);
+}
+
+#[test]
 fn the_rate_is_of_as_many_packets_as_fit_and_the_report_tells() {
     let report = run("replay --seconds 0.01 --format json")
         .exits(0)

@@ -12,7 +12,7 @@ use crate::input::caches::CacheArgs;
 use crate::input::frames::{Frame, FrameStream, HeldFrames};
 use crate::input::switch::SwitchArgs;
 use crate::interrupt::{self, SoftStop};
-use crate::output::OutputArgs;
+use crate::output::{Format, OutputArgs};
 use crate::reporter::Reporter;
 
 mod caches;
@@ -76,7 +76,8 @@ pub(crate) struct Args {
 
     /// List the N flows with the most packets; 0 lists none
     ///
-    /// Without it, all flows by table and priority.
+    /// Without it, all flows by table and priority; in a table for people the 1,000 with
+    /// the most packets, if there are more.
     #[arg(long, value_name = "N", help_heading = "Output")]
     top: Option<usize>,
 
@@ -96,6 +97,17 @@ fn pace(text: &str) -> Result<f64, String> {
         _ => Err(format!(
             "bad pace `{text}`; expected a number above 0, such as 1 or 0.5"
         )),
+    }
+}
+
+/// Flows that a table for people lists, at most, unless the user says how many.
+const TABLE_FLOWS: usize = 1_000;
+
+impl Args {
+    /// How many flows the report lists, those with most packets; `None` for all.
+    fn listed_flows(&self, flows: usize) -> Option<usize> {
+        let is_long = self.report.format == Format::Table && flows > TABLE_FLOWS;
+        self.top.or(is_long.then_some(TABLE_FLOWS))
     }
 }
 
@@ -125,7 +137,8 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         malformed: report::malformed(&replayed.malformed),
     };
     let now = frames.frame().time;
-    let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture, args.top);
+    let top = args.listed_flows(pipeline.flows().len());
+    let mut report = ReplayReport::new(&pipeline, &lines, &replayed, capture, top);
     // A user who interrupts the command waits for its report.
     if interrupt::outcome().is_ok() {
         let workers = (0..args.rate.workers).map(|_| args.caches.worker(&mut pipeline));

@@ -26,7 +26,7 @@ pub(super) struct ReplayReport {
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
-    /// Flows beyond those of `--top`.
+    /// Flows beyond those that are listed.
     flows_not_listed: usize,
     removed: Vec<RemovedRow>,
     groups: Vec<GroupRow>,
@@ -329,7 +329,13 @@ impl ReplayReport {
         table.write(out)?;
         match self.flows_not_listed {
             0 => Ok(()),
-            count => remark(out, &format!("and {}", counted(count, "more flow"))),
+            count => {
+                let more = counted(count, "more flow");
+                remark(
+                    out,
+                    &format!("and {more} (--top N lists N, --format csv all)"),
+                )
+            }
         }
     }
 
