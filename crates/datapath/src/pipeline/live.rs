@@ -558,9 +558,9 @@ impl Worker {
         self.process_for(packets, now, sink, &mut Unobserved);
     }
 
-    /// Does what [`process`](Self::process) does, and calls `on_node` after each node
-    /// with the number of packets that were there. Time between two calls is what the
-    /// node took.
+    /// Processes packets as [`process`](Self::process) does, and calls `on_node` after
+    /// each node, with the number of its packets. The time since the call before is the
+    /// node's.
     pub fn process_timed(
         &mut self,
         packets: &mut [Packet],
@@ -571,8 +571,8 @@ impl Worker {
         self.process_for(packets, now, sink, &mut Nodes(on_node));
     }
 
-    /// Does what [`process`](Self::process) does, and tells an observer each step of
-    /// each packet.
+    /// Processes packets as [`process`](Self::process) does, and reports each step of
+    /// each packet to an observer.
     pub fn process_observed(
         &mut self,
         packets: &mut [Packet],

@@ -100,7 +100,7 @@ pub trait Observer {
     }
 }
 
-/// Tells when nodes have processed packets, and nothing else.
+/// Reports nodes and their packets, and nothing else.
 pub(super) struct Nodes<'n>(pub(super) &'n mut dyn FnMut(Node, usize));
 
 impl Observer for Nodes<'_> {

@@ -26,7 +26,7 @@ pub(super) struct ReplayReport {
     pub(super) rate: Option<Rate>,
     tables: Vec<TableRow>,
     flows: Vec<FlowRow>,
-    /// Flows beyond those that are listed.
+    /// Flows that are not listed.
     flows_not_listed: usize,
     removed: Vec<RemovedRow>,
     groups: Vec<GroupRow>,
