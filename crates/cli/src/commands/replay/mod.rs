@@ -104,7 +104,8 @@ fn pace(text: &str) -> Result<f64, String> {
 const TABLE_FLOWS: usize = 1_000;
 
 impl Args {
-    /// How many flows the report lists, those with most packets; `None` for all.
+    /// Returns the number of flows that the report lists, or `None` for all.
+    /// A number means the flows with the most packets.
     fn listed_flows(&self, flows: usize) -> Option<usize> {
         let is_long = self.report.format == Format::Table && flows > TABLE_FLOWS;
         self.top.or(is_long.then_some(TABLE_FLOWS))

@@ -6,7 +6,8 @@
 //! run of n rules    rank × n │ value₀ × n │ mask₀ × n │ low₁ × n │ high₁ × n
 //! ```
 //! A row is a run of one rule. Key words without fields have no columns. [`RowShape`]
-//! knows which columns a schema's rules have; the kernels that compare columns are told by [`RunColumns`].
+//! has the columns of a schema's rules; the kernels that compare columns get
+//! [`RunColumns`].
 //!
 //! Keys of [`WIDE`] words and more can have *wide* runs, which begin with three
 //! columns, a [fingerprint](super::kernels::fingerprint) among them, and have the

@@ -119,7 +119,7 @@ impl Hits<'_> {
 /// mask and its upper ends as far as it has them, then whatever else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunColumns {
-    /// How many words of a key, the first ones, have columns.
+    /// The number of key words that have columns: the first ones.
     pub(crate) words: usize,
     /// Bit `w`: word `w` of a key has range lanes, and so a column for their
     /// upper ends.
@@ -141,15 +141,15 @@ impl RunColumns {
         self.bounds >> word & 1 == 0
     }
 
-    /// How many columns are compared, the rank included.
+    /// Returns the number of columns that are compared, the rank included.
     fn compared(self) -> usize {
         let columns =
             |word| 1 + usize::from(self.has_mask(word)) + usize::from(self.has_lanes(word));
         1 + (0..self.words).map(columns).sum::<usize>()
     }
 
-    /// Whether all words have columns and just the last is range lanes, and nothing else, as ports and
-    /// protocol of five-tuples are, and no column is left to `accept`.
+    /// True if all words have columns, the last word alone is range lanes and has no
+    /// mask, and no column is left to `accept`. Rules over five-tuples are so.
     fn is_five_tuple<const W: usize>(self) -> bool {
         self.words == W
             && self.lanes == 1 << (W - 1)
