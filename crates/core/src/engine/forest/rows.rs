@@ -267,12 +267,12 @@ impl RowShape {
                 heads: if wide { HEADS } else { columns },
             },
             fingerprint,
-            run_columns: RunColumns {
-                words: key_words,
-                lanes: bits(|columns| columns.high.is_some()),
-                bounds: bits(|columns| columns.bounds.is_some()),
-                count: columns,
-            },
+            run_columns: RunColumns::new(
+                key_words,
+                bits(|columns| columns.high.is_some()),
+                bits(|columns| columns.bounds.is_some()),
+                columns,
+            ),
             lanes: lanes.collect(),
             words,
             odd,
@@ -308,7 +308,7 @@ impl RowShape {
     #[inline]
     pub(super) fn wide(&self) -> Option<(&Fingerprint, WideColumns)> {
         let columns = WideColumns {
-            lanes: self.run_columns.lanes,
+            lanes: self.run_columns.lanes(),
             count: self.layout.columns,
         };
         Some((self.fingerprint.as_ref()?, columns))

@@ -120,17 +120,58 @@ impl Hits<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunColumns {
     /// The number of key words that have columns: the first ones.
-    pub(crate) words: usize,
+    words: u32,
     /// Bit `w`: word `w` of a key has range lanes, and so a column for their
     /// upper ends.
-    pub(crate) lanes: u32,
+    lanes: u32,
     /// Bit `w`: word `w` is range lanes and nothing else, and has no mask.
-    pub(crate) bounds: u32,
-    /// Words for each rule.
-    pub(crate) count: usize,
+    bounds: u32,
+    /// Words for each rule, at least as many as columns that are compared.
+    count: u32,
 }
 
 impl RunColumns {
+    /// Creates the columns of the first `words` words of a key; bits of `lanes` are
+    /// words with range lanes, bits of `bounds` those without a mask; a rule has
+    /// `count` columns.
+    ///
+    /// # Panics
+    /// When `count` is less than the number of columns that are compared.
+    pub(crate) fn new(words: usize, lanes: u32, bounds: u32, count: usize) -> RunColumns {
+        let narrow = |number| u32::try_from(number).expect("columns of a schema are few");
+        let columns = RunColumns {
+            words: narrow(words),
+            lanes,
+            bounds,
+            count: narrow(count),
+        };
+        let compared =
+            |word| 1 + usize::from(columns.has_mask(word)) + usize::from(columns.has_lanes(word));
+        let rank = 1;
+        assert!(
+            count >= rank + (0..words).map(compared).sum::<usize>(),
+            "a column for everything that is compared"
+        );
+        columns
+    }
+
+    /// Returns the number of key words that have columns.
+    #[inline(always)]
+    fn words(self) -> usize {
+        self.words as usize
+    }
+
+    /// Returns the number of words for each rule.
+    #[inline(always)]
+    fn count(self) -> usize {
+        self.count as usize
+    }
+
+    /// Returns the words with range lanes, as bits.
+    pub(crate) fn lanes(self) -> u32 {
+        self.lanes
+    }
+
     #[inline(always)]
     fn has_lanes(self, word: usize) -> bool {
         self.lanes >> word & 1 != 0
@@ -141,20 +182,20 @@ impl RunColumns {
         self.bounds >> word & 1 == 0
     }
 
-    /// Returns the number of columns that are compared, the rank included.
-    fn compared(self) -> usize {
-        let columns =
-            |word| 1 + usize::from(self.has_mask(word)) + usize::from(self.has_lanes(word));
-        1 + (0..self.words).map(columns).sum::<usize>()
+    /// The columns where all `W` words have columns, the last word alone is range
+    /// lanes and has no mask, and no column is left to `accept`. Rules over
+    /// five-tuples are so.
+    const fn of_five_tuples<const W: usize>() -> RunColumns {
+        RunColumns {
+            words: W as u32,
+            lanes: 1 << (W - 1),
+            bounds: 1 << (W - 1),
+            count: 2 * W as u32 + 1,
+        }
     }
 
-    /// True if all words have columns, the last word alone is range lanes and has no
-    /// mask, and no column is left to `accept`. Rules over five-tuples are so.
     fn is_five_tuple<const W: usize>(self) -> bool {
-        self.words == W
-            && self.lanes == 1 << (W - 1)
-            && self.bounds == self.lanes
-            && self.count == 2 * W + 1
+        self == RunColumns::of_five_tuples::<W>()
     }
 
     /// The same, with the words' kinds known to the compiler where they are
@@ -163,12 +204,7 @@ impl RunColumns {
     #[inline(always)]
     fn known<const W: usize, const FIVE: bool>(self) -> RunColumns {
         if FIVE {
-            RunColumns {
-                words: W,
-                lanes: 1 << (W - 1),
-                bounds: 1 << (W - 1),
-                count: 2 * W + 1,
-            }
+            RunColumns::of_five_tuples::<W>()
         } else {
             self
         }
@@ -189,7 +225,6 @@ pub(crate) fn improve<const W: usize, const ODD: bool>(
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    assert!(columns.count >= columns.compared());
     if columns.is_five_tuple::<W>() {
         improve_columns::<W, true, ODD>(isa, words, columns, keys, hits, accept);
     } else {
@@ -231,7 +266,7 @@ fn improve_scalar<const W: usize>(
     hits: Hits<'_>,
     accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
 ) {
-    for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+    for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
         let (key, winner, conflicts) = keys.at(hit.key());
         for rule in 0..len {
             let rank = Winner::from_rank(run[rule]);
@@ -245,7 +280,7 @@ fn improve_scalar<const W: usize>(
                 column += 1;
                 word
             };
-            for (word, &key) in key.iter().enumerate().take(columns.words) {
+            for (word, &key) in key.iter().enumerate().take(columns.words()) {
                 let value = next();
                 if columns.has_mask(word) {
                     differs |= (key ^ value) & next();
@@ -299,7 +334,11 @@ pub(super) mod x86 {
          $set1:ident, $zero:ident, $and:ident, $or:ident, $xor:ident, $subs:ident) => {{
             let mut differs = $zero();
             let mut column = 1;
-            for (word, &key) in $key.iter().enumerate().take($columns.words) {
+            for (word, &key) in $key.iter().enumerate() {
+                // Unlike `take`, this leaves a loop that the compiler unrolls.
+                if word == $columns.words() {
+                    break;
+                }
                 let key = $set1(key.cast_signed());
                 let value = $load(column);
                 column += 1;
@@ -363,13 +402,13 @@ pub(super) mod x86 {
     ) {
         let columns = columns.known::<W, FIVE>();
         let none = _mm256_set1_epi64x(-1);
-        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+        for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
             debug_assert!(len <= 4, "short runs");
             let here = first_four(len);
             let load = |column: usize| {
                 let at = run.as_ptr().wrapping_add(column * len).cast();
                 // SAFETY: the mask selects `len` rules of a column, at most
-                // four; `column < columns.count` (asserted by `improve`), so they
+                // four; `column < columns.count` (asserted by `RunColumns::new`), so they
                 // are inside of `run`, and masked-out lanes are not accessed.
                 unsafe { _mm256_maskz_loadu_epi64(here, at) }
             };
@@ -411,7 +450,7 @@ pub(super) mod x86 {
     ) {
         let columns = columns.known::<W, FIVE>();
         let none = _mm512_set1_epi64(-1);
-        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+        for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
             // SAFETY: `walk` has compared all positions with the number of keys.
             let (key, to, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
             let mut winner = *to;
@@ -475,7 +514,7 @@ pub(super) mod x86 {
         accept: impl Fn(&[u64], usize, usize, &[u64; W]) -> bool,
     ) {
         let columns = columns.known::<W, FIVE>();
-        for (hit, run, len) in hits.walk(words, columns.count, keys.len()) {
+        for (hit, run, len) in hits.walk(words, columns.count(), keys.len()) {
             // SAFETY: `walk` has compared all positions with the number of keys.
             let (key, to, conflicts) = unsafe { keys.at_unchecked(hit.key()) };
             let mut winner = *to;
@@ -523,31 +562,18 @@ mod tests {
 
     /// Two words, the second with range lanes; with and without a mask there,
     /// and with another column behind.
-    const LAYOUTS: [RunColumns; 3] = [
-        RunColumns {
-            words: 2,
-            lanes: 0b10,
-            bounds: 0,
-            count: 6,
-        },
-        RunColumns {
-            words: 2,
-            lanes: 0b10,
-            bounds: 0b10,
-            count: 5,
-        },
-        RunColumns {
-            words: 2,
-            lanes: 0b10,
-            bounds: 0b10,
-            count: 6,
-        },
-    ];
+    fn layouts() -> [RunColumns; 3] {
+        [
+            RunColumns::new(2, 0b10, 0, 6),
+            RunColumns::new(2, 0b10, 0b10, 5),
+            RunColumns::new(2, 0b10, 0b10, 6),
+        ]
+    }
 
     /// A run of rules over two words, the second with four range lanes, and a
     /// key that matches a good part of them.
     fn random_run(len: usize, columns: RunColumns, state: &mut u64) -> Vec<u64> {
-        let mut run = vec![0; columns.count * len];
+        let mut run = vec![0; columns.count() * len];
         let highs = if columns.has_mask(1) { 5 } else { 4 };
         for rule in 0..len {
             run[rule] = 10 * (rule as u64 + 1);
@@ -580,7 +606,7 @@ mod tests {
         let mut found = 0;
         for len in 1..=2 * 8 + 1 {
             for round in 0..400 {
-                let columns = LAYOUTS[round % 3];
+                let columns = layouts()[round % 3];
                 let mut words = vec![u64::MAX; 3];
                 words.extend(random_run(len, columns, &mut state));
                 let keys: Vec<[u64; W]> = (0..5)
