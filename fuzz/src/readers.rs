@@ -15,17 +15,9 @@ use classyard_workload::packet::{LinkType, Parsed, parse};
 
 const SOURCE: &str = "fuzz";
 
-const STRICT: ReadOptions = ReadOptions {
-    skip_bad: false,
-    limit: 10_000,
-    ..ReadOptions::DEFAULT
-};
+const STRICT: ReadOptions = ReadOptions::DEFAULT.with_skip_bad(false).with_limit(10_000);
 
-const LENIENT: ReadOptions = ReadOptions {
-    skip_bad: true,
-    limit: 10_000,
-    ..ReadOptions::DEFAULT
-};
+const LENIENT: ReadOptions = ReadOptions::DEFAULT.with_skip_bad(true).with_limit(10_000);
 
 /// Reads rules strictly and leniently; where the strict reader finds nothing
 /// wrong the lenient one reads the same. Formats that can say all that they can
@@ -143,11 +135,9 @@ impl Read for Drops<'_> {
 /// Reads a capture, all at once and packet by packet, and parses every packet
 /// of it.
 pub(crate) fn captures(data: &[u8]) {
-    let options = capture::ReadOptions {
-        first: Some(1000),
-        max_bytes: 1 << 22,
-        ..capture::ReadOptions::default()
-    };
+    let options = capture::ReadOptions::DEFAULT
+        .with_first(Some(1000))
+        .with_max_bytes(1 << 22);
     let Ok(capture) = read_capture(SOURCE, data, &options) else {
         return;
     };

@@ -96,6 +96,60 @@ pub enum SchemaError {
     },
 }
 
+/// A text is no header.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum HeaderTextError {
+    /// A word is not `field=value`, or there is no word.
+    #[error("`{text}` is no header; expected field=value pairs with spaces or commas between them")]
+    NoPair {
+        /// The word, or the whole text.
+        text: String,
+    },
+    /// No field has that name.
+    #[error("{schema} has no field `{name}`; its fields are {}", .fields.join(", "))]
+    UnknownField {
+        /// The schema's name.
+        schema: String,
+        /// The name that the text gives.
+        name: String,
+        /// The names of the schema's fields.
+        fields: Vec<String>,
+    },
+    /// One field has two values.
+    #[error("the header says `{name}` twice")]
+    RepeatedField {
+        /// The field.
+        name: String,
+    },
+    /// A text is not a value as the field writes it.
+    #[error("{name}: `{text}` is no value of the field; expected {expected}")]
+    BadValue {
+        /// The field.
+        name: String,
+        /// The text.
+        text: String,
+        /// What values of the field look like.
+        expected: &'static str,
+    },
+    /// A value has more bits than its field.
+    #[error("{name}: {text} does not fit in {}", counted(.width, "bit"))]
+    ValueTooLarge {
+        /// The field.
+        name: String,
+        /// The text.
+        text: String,
+        /// The width of the field in bits.
+        width: u32,
+    },
+    /// A field without which the header means nothing is not there.
+    #[error("the header does not say `{name}`")]
+    MissingField {
+        /// The field.
+        name: &'static str,
+    },
+}
+
 /// A list of matches is no rule of its schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -23,7 +23,7 @@
 //! let estimate = forest.estimate(&shape, &Limits::default())?;
 //! assert!(estimate.bytes > 40_000_000 && estimate.bytes < 200_000_000);
 //!
-//! let small = Limits { bytes: 10_000_000, ..Limits::default() };
+//! let small = Limits::default().with_bytes(10_000_000);
 //! let error = forest.estimate(&shape, &small).unwrap_err();
 //! assert!(matches!(error, BuildError::TooManyBytes { .. }));
 //! # Ok::<(), Box<dyn std::error::Error>>(())

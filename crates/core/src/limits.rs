@@ -4,7 +4,15 @@ use crate::error::{BuildError, UpdateError};
 use crate::rule::RuleId;
 
 /// Limits that the caller sets. Exceeding one is an error, never a crash.
+///
+/// ```
+/// use classyard::Limits;
+///
+/// let limits = Limits::default().with_rules(100_000).with_bytes(64 << 20);
+/// assert_eq!(limits.peak_bytes, usize::MAX);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// The most rules, at building and after every update.
     pub rules: usize,
@@ -33,6 +41,27 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// Returns these limits with at most so many rules.
+    #[must_use]
+    pub const fn with_rules(mut self, rules: usize) -> Self {
+        self.rules = rules;
+        self
+    }
+
+    /// Returns these limits with at most so many bytes of an engine.
+    #[must_use]
+    pub const fn with_bytes(mut self, bytes: usize) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    /// Returns these limits with at most so many bytes while an engine is built.
+    #[must_use]
+    pub const fn with_peak_bytes(mut self, peak_bytes: usize) -> Self {
+        self.peak_bytes = peak_bytes;
+        self
+    }
+
     /// The same limits, except for rules at most an engine's capacity.
     pub(crate) fn within(&self, capacity: usize) -> Limits {
         Limits {

@@ -25,12 +25,14 @@ use crate::seed::MapState;
 
 mod classifier;
 mod header;
+mod header_text;
 mod plan;
 mod rule;
 mod transaction;
 
 pub use classifier::PolicyClassifier;
 pub use header::{Decision, FiveTuple, PacketHeader, Verdict};
+pub use header_text::HeaderText;
 pub(crate) use plan::Plan;
 pub use rule::PolicyRule;
 pub use transaction::{

@@ -152,18 +152,12 @@ fn peak_bytes_are_counted_and_limited() {
                     "{what}: {counted} bytes are counted, only {} were taken",
                     real.peak
                 );
-                let enough = Limits {
-                    peak_bytes: counted,
-                    ..Limits::default()
-                };
+                let enough = Limits::default().with_peak_bytes(counted);
                 let again = build(&enough);
                 assert!(again.is_ok(), "{what}: {:?}", again.err());
                 for share in [2, 10] {
                     let limit = counted / share;
-                    let few = Limits {
-                        peak_bytes: limit,
-                        ..Limits::default()
-                    };
+                    let few = Limits::default().with_peak_bytes(limit);
                     let (refused, real) = bytes(|| build(&few).err());
                     let is_refused = matches!(
                         refused,
@@ -193,10 +187,7 @@ fn a_build_that_would_hold_too_much_ends_early() {
             let built = built.unwrap();
             let (held, peak) = (built.stats().bytes(), counted(built.as_ref()));
             drop(built);
-            let limits = |bytes| Limits {
-                bytes,
-                ..Limits::default()
-            };
+            let limits = |bytes| Limits::default().with_bytes(bytes);
             let enough = spec.build(&rules, &limits(held), &mut NoProgress);
             assert!(enough.is_ok(), "{spec}: {:?}", enough.err());
             let build = || spec.build(&rules, &limits(held / 8), &mut NoProgress).err();
@@ -329,10 +320,7 @@ fn plans_are_watched_like_builds() {
                 real.peak
             );
             assert!(reports >= rules.len() / Monitor::STEPS, "{what}: {reports}");
-            let limits = Limits {
-                peak_bytes: peak / 2,
-                ..Limits::default()
-            };
+            let limits = Limits::default().with_peak_bytes(peak / 2);
             let mut memory = Memory::new(&limits);
             let refused = bytes(|| snapshot.compute_within(&mut memory, &mut NoProgress).err());
             let (error, real) = refused;

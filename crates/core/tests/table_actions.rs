@@ -324,10 +324,8 @@ fn cookies_take_few_bytes_which_count_and_actions_none_beside_the_engine() {
         );
 
         let alone = spec.build(&rules, &Limits::default(), &mut NoProgress);
-        let limits = Limits {
-            bytes: alone.unwrap().stats().bytes() + 2 * RULES as usize,
-            ..Limits::default()
-        };
+        let limits =
+            Limits::default().with_bytes(alone.unwrap().stats().bytes() + 2 * RULES as usize);
         assert!(spec.build(&rules, &limits, &mut NoProgress).is_ok());
         let built = Table::build(&rules, &spec, &limits, &mut NoProgress);
         if with_cookies {

@@ -17,6 +17,7 @@ pub use classyard_text::{Problem, Problems, SHOWN};
 
 /// How to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadOptions {
     /// Load the good lines and report the bad ones, instead of loading nothing.
     pub skip_bad: bool,
@@ -39,6 +40,34 @@ impl ReadOptions {
         max_bytes: FileLimit::TEXT.bytes,
         table: None,
     };
+
+    /// Returns these options with bad lines skipped, or not.
+    #[must_use]
+    pub const fn with_skip_bad(mut self, skip_bad: bool) -> Self {
+        self.skip_bad = skip_bad;
+        self
+    }
+
+    /// Returns these options with at most so many rules or headers.
+    #[must_use]
+    pub const fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Returns these options with at most so many bytes of a file.
+    #[must_use]
+    pub const fn with_max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Returns these options with the flows of this table only.
+    #[must_use]
+    pub const fn with_table(mut self, table: Option<u8>) -> Self {
+        self.table = table;
+        self
+    }
 
     /// Ends reading: the value with the problems that were skipped, or, unless
     /// bad lines may be skipped, the problems as an error.

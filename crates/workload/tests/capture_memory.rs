@@ -104,10 +104,7 @@ fn gzip_bombs_are_streamed_in_a_buffer_and_refused_where_they_are_held() {
     assert_eq!(read.packets, 4 << 20);
     assert!(read.peak_bytes < STREAM_BYTES, "{} bytes", read.peak_bytes);
 
-    let options = ReadOptions {
-        max_bytes: 4 << 20,
-        ..ReadOptions::DEFAULT
-    };
+    let options = ReadOptions::DEFAULT.with_max_bytes(4 << 20);
     let (error, bytes) = allocations::bytes(|| read_capture("bomb", &bomb, &options));
     assert!(matches!(error, Err(ReadError::TooLong { .. })));
     // 32 bytes for each 16 of a packet's header, twice while the list grows.

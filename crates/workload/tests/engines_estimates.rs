@@ -214,10 +214,7 @@ fn refusals(spec: &EngineSpec, rules: &RuleSet, limits: &Limits) -> [Option<Buil
 fn limits_refuse_as_building_does() {
     let rules = rules(Family::Ipv4(profile("acl1")), 500);
     for spec in EngineSpec::all() {
-        let few = Limits {
-            rules: 499,
-            ..Limits::default()
-        };
+        let few = Limits::default().with_rules(499);
         let [built, estimated] = refusals(&spec, &rules, &few);
         assert!(matches!(built, Some(BuildError::TooManyRules { .. })));
         assert_eq!(built, estimated, "{spec}");
@@ -225,10 +222,7 @@ fn limits_refuse_as_building_does() {
         // Above what building checks first, the rules alone.
         let bytes = spec.build(&rules, &Limits::default(), &mut NoProgress);
         let bytes = bytes.unwrap().stats().bytes();
-        let small = Limits {
-            bytes: bytes / 2,
-            ..Limits::default()
-        };
+        let small = Limits::default().with_bytes(bytes / 2);
         let [built, estimated] = refusals(&spec, &rules, &small);
         let [built, estimated] = [built, estimated].map(Option::unwrap);
         assert_eq!(discriminant(&built), discriminant(&estimated), "{spec}");
@@ -239,11 +233,7 @@ fn limits_refuse_as_building_does() {
         let near = needed * 2 > bytes && needed < bytes * 2;
         assert!(near, "{spec}: {needed} of {bytes} bytes");
 
-        let ample = Limits {
-            rules: 500,
-            bytes: bytes * 2,
-            ..Limits::default()
-        };
+        let ample = Limits::default().with_rules(500).with_bytes(bytes * 2);
         assert_eq!(refusals(&spec, &rules, &ample), [None, None], "{spec}");
     }
 }

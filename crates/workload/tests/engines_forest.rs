@@ -67,10 +67,7 @@ fn every_instruction_set_and_shape_answers_alike() {
             recipe.accept_fewer = true;
             let policy = generate(&recipe, &mut NoProgress).unwrap();
             let rules = &policy.parts()[0];
-            let config = TrafficConfig {
-                headers: 1500,
-                seed: 3,
-            };
+            let config = TrafficConfig::new(1500, 3);
             let mut keys = KeyVec::new(rules.schema());
             for traffic_recipe in [TrafficRecipe::Corners, TrafficRecipe::classbench()] {
                 let drawn = traffic(&policy, &traffic_recipe, &config, None, &mut NoProgress);
@@ -119,10 +116,7 @@ fn predicted_probes_are_those_that_lookups_make() {
             Some(MetricValue::Ratio(ratio)) => ratio,
             other => panic!("{name}: {other:?}"),
         };
-        let config = TrafficConfig {
-            headers: 5000,
-            seed: 3,
-        };
+        let config = TrafficConfig::new(5000, 3);
         let uniform = TrafficRecipe::uniform();
         let drawn = traffic(&policy, &uniform, &config, None, &mut NoProgress).unwrap();
         let (mut probes, mut compares, mut headers) = (0.0, 0.0, 0.0);

@@ -217,28 +217,19 @@ fn a_subjects_name_repeats_its_hashes() {
 fn limits_are_met_with_an_error() {
     let rules = rules(200);
     for spec in EngineSpec::all() {
-        let few = Limits {
-            rules: rules.len() - 1,
-            ..Limits::default()
-        };
+        let few = Limits::default().with_rules(rules.len() - 1);
         let error = spec.build(&rules, &few, &mut NoProgress).err();
         assert!(
             matches!(error, Some(BuildError::TooManyRules { .. })),
             "{spec}"
         );
-        let small = Limits {
-            bytes: 100,
-            ..Limits::default()
-        };
+        let small = Limits::default().with_bytes(100);
         let error = spec.build(&rules, &small, &mut NoProgress).err();
         assert!(
             matches!(error, Some(BuildError::TooManyBytes { .. })),
             "{spec}"
         );
-        let exact = Limits {
-            rules: rules.len(),
-            ..Limits::default()
-        };
+        let exact = Limits::default().with_rules(rules.len());
         assert!(
             spec.build(&rules, &exact, &mut NoProgress).is_ok(),
             "{spec}"

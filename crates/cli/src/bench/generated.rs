@@ -27,7 +27,7 @@ pub(crate) fn generated_trace(
     seed: u64,
     progress: &mut dyn Progress,
 ) -> Result<PolicyTrace, Failure> {
-    let config = TrafficConfig { headers, seed };
+    let config = TrafficConfig::new(headers, seed);
     let drawn = traffic(
         policy,
         &TrafficRecipe::classbench(),

@@ -287,10 +287,9 @@ fn headers(
     let schema = args.schema.as_deref().map(schema_choice).transpose()?;
     let source = source_name(&args.input);
     if from == Kind::Trace {
-        let options = args.limit.trace(ReadOptions {
-            skip_bad: args.skip_bad,
-            ..ReadOptions::default()
-        });
+        let options = args
+            .limit
+            .trace(ReadOptions::default().with_skip_bad(args.skip_bad));
         let text = text(&args.input, bytes)?;
         let loaded = read_trace(&source, &text, schema.as_ref(), false, &options)?;
         reporter.skipped(&loaded.skipped);

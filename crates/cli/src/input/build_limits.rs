@@ -95,11 +95,9 @@ impl BuildLimits {
                 usize::try_from(bytes).unwrap_or(usize::MAX)
             })
         };
-        Limits {
-            bytes: most(self.limit_engine_bytes),
-            peak_bytes: most(self.limit_peak_bytes),
-            ..Limits::default()
-        }
+        Limits::default()
+            .with_bytes(most(self.limit_engine_bytes))
+            .with_peak_bytes(most(self.limit_peak_bytes))
     }
 
     /// Builds within the limits.

@@ -133,10 +133,7 @@ pub(crate) fn seed_file(
     skip_bad: bool,
     reporter: Reporter,
 ) -> Result<Arc<Profile>, Failure> {
-    let options = ReadOptions {
-        skip_bad,
-        ..ReadOptions::default()
-    };
+    let options = ReadOptions::default().with_skip_bad(skip_bad);
     let text = read_text(path, FileLimit::SEED_FILE)?;
     let loaded = SeedFile::parse(&source_name(path), &text, &options)?;
     reporter.skipped(&loaded.skipped);

@@ -237,10 +237,7 @@ impl HeadersArgs {
         first: Option<usize>,
         reporter: Reporter,
     ) -> Result<Headers, Failure> {
-        let default = capture::ReadOptions {
-            first,
-            ..capture::ReadOptions::default()
-        };
+        let default = capture::ReadOptions::default().with_first(first);
         let options = self.limit.capture(bytes, &self.record, default);
         let capture = whole_capture(self.capture.as_deref(), &options, reporter)?;
         let origin = capture.classify_input(policy.schemas());

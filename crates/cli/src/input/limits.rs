@@ -53,10 +53,7 @@ pub(crate) struct RecordLimit {
 impl HeaderLimit {
     /// How to read a trace, where rules are read in this way.
     pub(crate) fn trace(&self, rules: ReadOptions) -> ReadOptions {
-        ReadOptions {
-            limit: self.limit_headers.unwrap_or(ReadOptions::DEFAULT.limit),
-            ..rules
-        }
+        rules.with_limit(self.limit_headers.unwrap_or(ReadOptions::DEFAULT.limit))
     }
 
     /// How to read a capture; what no flag says stays as in `default`.
@@ -66,12 +63,10 @@ impl HeaderLimit {
         record: &RecordLimit,
         default: capture::ReadOptions,
     ) -> capture::ReadOptions {
-        capture::ReadOptions {
-            limit: self.limit_headers.unwrap_or(default.limit),
-            max_bytes: bytes.limit_bytes.unwrap_or(default.max_bytes),
-            max_record: record.limit_record.unwrap_or(default.max_record),
-            ..default
-        }
+        default
+            .with_limit(self.limit_headers.unwrap_or(default.limit))
+            .with_max_bytes(bytes.limit_bytes.unwrap_or(default.max_bytes))
+            .with_max_record(record.limit_record.unwrap_or(default.max_record))
     }
 }
 

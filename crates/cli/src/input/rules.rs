@@ -72,12 +72,11 @@ pub(crate) struct LoadedRules {
 impl RulesArgs {
     /// How to read.
     pub(crate) fn options(&self) -> ReadOptions {
-        ReadOptions {
-            skip_bad: self.skip_bad,
-            limit: self.limit_rules.unwrap_or(ReadOptions::DEFAULT.limit),
-            max_bytes: self.bytes.text().bytes,
-            table: self.table,
-        }
+        ReadOptions::DEFAULT
+            .with_skip_bad(self.skip_bad)
+            .with_limit(self.limit_rules.unwrap_or(ReadOptions::DEFAULT.limit))
+            .with_max_bytes(self.bytes.text().bytes)
+            .with_table(self.table)
     }
 
     /// The schema that was asked for.

@@ -116,11 +116,9 @@ impl SwitchArgs {
     /// Opens the capture, or the embedded one, to read it packet by packet.
     pub(crate) fn open_capture(&self) -> Result<OpenCapture, Failure> {
         let default = capture::ReadOptions::STREAMED;
-        let options = capture::ReadOptions {
-            max_bytes: self.bytes.limit_bytes.unwrap_or(default.max_bytes),
-            max_record: self.record.limit_record.unwrap_or(default.max_record),
-            ..default
-        };
+        let options = default
+            .with_max_bytes(self.bytes.limit_bytes.unwrap_or(default.max_bytes))
+            .with_max_record(self.record.limit_record.unwrap_or(default.max_record));
         open_capture(self.capture.as_deref(), &options)
     }
 }

@@ -72,6 +72,27 @@ impl FiveTuple {
             proto,
         })
     }
+
+    /// Returns the source and the destination address.
+    #[must_use]
+    pub fn addresses(&self) -> (IpAddr, IpAddr) {
+        match self.addresses {
+            Addresses::V4 { src, dst } => (src.into(), dst.into()),
+            Addresses::V6 { src, dst } => (src.into(), dst.into()),
+        }
+    }
+
+    /// Returns the source and the destination port.
+    #[must_use]
+    pub fn ports(&self) -> (u16, u16) {
+        (self.sport, self.dport)
+    }
+
+    /// Returns the IP protocol's number.
+    #[must_use]
+    pub fn proto(&self) -> u8 {
+        self.proto
+    }
 }
 
 impl PacketHeader for FiveTuple {

@@ -25,6 +25,7 @@ mod fill;
 mod flow;
 mod group;
 mod meter;
+mod one;
 mod order;
 mod table;
 

@@ -70,6 +70,7 @@ pub use write::{PcapWriter, TraceReport, WriteError, write_trace};
 
 /// How to read a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadOptions {
     /// The most packets; one more is an error.
     pub limit: usize,
@@ -99,6 +100,34 @@ impl ReadOptions {
         max_bytes: u64::MAX,
         ..ReadOptions::DEFAULT
     };
+
+    /// Returns these options with at most so many packets.
+    #[must_use]
+    pub const fn with_limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Returns these options with the first packets only.
+    #[must_use]
+    pub const fn with_first(mut self, first: Option<usize>) -> Self {
+        self.first = first;
+        self
+    }
+
+    /// Returns these options with at most so many bytes of a capture.
+    #[must_use]
+    pub const fn with_max_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_bytes = max_bytes;
+        self
+    }
+
+    /// Returns these options with at most so many captured bytes of a packet.
+    #[must_use]
+    pub const fn with_max_record(mut self, max_record: u32) -> Self {
+        self.max_record = max_record;
+        self
+    }
 }
 
 impl Default for ReadOptions {

@@ -132,6 +132,7 @@ pub enum Family {
 ///
 /// The last three adjust profiles and do nothing to the other families.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct GeneratorConfig {
     /// The number of rules.
     pub rules: usize,
@@ -146,6 +147,37 @@ pub struct GeneratorConfig {
 }
 
 impl GeneratorConfig {
+    /// Creates a configuration of so many rules, as the profile says.
+    #[must_use]
+    pub fn new(rules: usize, seed: u64) -> GeneratorConfig {
+        GeneratorConfig {
+            rules,
+            seed,
+            ..GeneratorConfig::default()
+        }
+    }
+
+    /// Returns these settings with prefix lengths spread by so many bits.
+    #[must_use]
+    pub const fn with_smoothing(mut self, smoothing: u32) -> Self {
+        self.smoothing = smoothing;
+        self
+    }
+
+    /// Returns these settings with this address scope.
+    #[must_use]
+    pub const fn with_address_scope(mut self, address_scope: f64) -> Self {
+        self.address_scope = address_scope;
+        self
+    }
+
+    /// Returns these settings with this port scope.
+    #[must_use]
+    pub const fn with_port_scope(mut self, port_scope: f64) -> Self {
+        self.port_scope = port_scope;
+        self
+    }
+
     /// The adjustments that benchmarks in the literature are made with:
     /// smoothing 2, address scope 0.5, port scope -0.1. They spread prefix
     /// lengths over several times as many tuples and make rules overlap more.

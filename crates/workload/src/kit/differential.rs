@@ -218,10 +218,7 @@ pub fn differential_with(
     progress: &mut dyn Progress,
 ) -> Outcome {
     let maker = RuleMaker::like(start, dice);
-    let limits = Limits {
-        rules: options.limit.max(start.len()),
-        ..Limits::default()
-    };
+    let limits = Limits::default().with_rules(options.limit.max(start.len()));
     let mut run = Run {
         subjects,
         options,

@@ -513,10 +513,7 @@ mod tests {
             let id = RuleId::new(id).unwrap();
             Arc::new(Rule::new(&schema, id, Priority(1), ActionId(0), &any).unwrap())
         };
-        let limits = Limits {
-            rules: 2,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with_rules(2);
         let mut oracle = Oracle::of_rules(&schema, [rule(1)], &limits);
         let (one, two, three) = (rule(1), rule(2), rule(3));
         use OwnedChange::{Insert, Modify, Remove};

@@ -104,10 +104,7 @@ impl Case {
     #[must_use]
     pub fn limits(&self) -> Limits {
         let default = Limits::default();
-        Limits {
-            rules: self.limit.unwrap_or(default.rules),
-            ..default
-        }
+        default.with_rules(self.limit.unwrap_or(default.rules))
     }
 
     /// The number of probes, in all steps together.

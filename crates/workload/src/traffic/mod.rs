@@ -21,7 +21,7 @@
 //!
 //! let profile = Arc::new(Profile::built_in("fw1").unwrap().clone());
 //! let policy = generate(&Recipe::new(Family::Ipv4(profile), 500, 1), &mut NoProgress)?;
-//! let config = TrafficConfig { headers: 10_000, seed: 1 };
+//! let config = TrafficConfig::new(10_000, 1);
 //! let made = traffic(&policy, &TrafficRecipe::classbench(), &config, None, &mut NoProgress)?;
 //! assert_eq!(made.trace.len(), 10_000);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -123,11 +123,20 @@ impl TrafficRecipe {
 
 /// How many headers, and where the random numbers begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrafficConfig {
     /// The number of headers.
     pub headers: usize,
     /// The seed.
     pub seed: u64,
+}
+
+impl TrafficConfig {
+    /// Creates a configuration of so many headers.
+    #[must_use]
+    pub const fn new(headers: usize, seed: u64) -> TrafficConfig {
+        TrafficConfig { headers, seed }
+    }
 }
 
 /// A trace and what is known of its packets.

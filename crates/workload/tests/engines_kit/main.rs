@@ -143,10 +143,7 @@ fn runs_repeat_and_may_be_stopped() {
 
 #[test]
 fn an_engine_that_does_not_build_is_a_skip_with_its_reason() {
-    let few = Limits {
-        rules: 5,
-        ..Limits::default()
-    };
+    let few = Limits::default().with_rules(5);
     let subject = Subject::new("few", false, move |rules, _, progress| {
         few.check_rules(rules.len())?;
         Subject::engines()[0].build(rules, &few, progress)

@@ -272,10 +272,7 @@ fn headers(
     classifier: &PolicyClassifier,
     progress: &mut dyn Progress,
 ) -> Result<Option<PolicyTrace>, Failure> {
-    let config = TrafficConfig {
-        headers: plan.headers,
-        seed: plan.seed,
-    };
+    let config = TrafficConfig::new(plan.headers, plan.seed);
     match traffic(policy, &kind.recipe(), &config, Some(classifier), progress) {
         Ok(made) => Ok(Some(made.trace)),
         Err(TrafficError::NoMisses { .. } | TrafficError::RareMisses { .. }) => Ok(None),

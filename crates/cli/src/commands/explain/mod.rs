@@ -170,8 +170,8 @@ fn asked(
             )));
             }
         };
-    let header = header_text::parse(text, policy)?;
-    let schema = policy.part(header.part).schema();
+    let (part, header) = header_text::parse(text, policy)?;
+    let schema = policy.part(part).schema();
     if !header.missing.is_empty() {
         let names = header.missing.iter().map(|&id| schema.field(id).name());
         reporter.note(&format!(
@@ -180,7 +180,7 @@ fn asked(
         ));
     }
     Ok(Asked {
-        part: header.part,
+        part,
         report: HeaderReport::new(schema, &header.values, "the command line".to_owned()),
         values: header.values,
     })

@@ -160,13 +160,10 @@ pub(crate) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
         return crate::commands::profiles::list(&OutputArgs::default());
     }
     let recipe = Recipe {
-        config: GeneratorConfig {
-            rules: args.count,
-            seed: args.seed,
-            smoothing: args.smoothing,
-            address_scope: args.address_scope,
-            port_scope: args.port_scope,
-        },
+        config: GeneratorConfig::new(args.count, args.seed)
+            .with_smoothing(args.smoothing)
+            .with_address_scope(args.address_scope)
+            .with_port_scope(args.port_scope),
         accept_fewer: args.accept_fewer,
         ..Recipe::new(family(args, reporter)?, args.count, args.seed)
     };

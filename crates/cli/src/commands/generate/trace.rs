@@ -155,10 +155,7 @@ pub(super) fn run(args: &Args, reporter: Reporter) -> Result<(), Failure> {
             candidates: args.candidates,
         },
     };
-    let config = TrafficConfig {
-        headers: args.headers,
-        seed: args.seed,
-    };
+    let config = TrafficConfig::new(args.headers, args.seed);
     let mut progress = reporter.progress();
     let engine = args.engine.clone().seeded(args.seed);
     let classifier = policy.build(&engine, &Limits::default(), &mut progress)?;

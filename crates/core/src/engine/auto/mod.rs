@@ -31,7 +31,7 @@
 //! }
 //! let auto = Auto::default()
 //!     .with_load(Load::default().with_lookups_per_update(1000.0))
-//!     .with_limits(Limits { bytes: 1 << 20, ..Limits::default() });
+//!     .with_limits(Limits::default().with_bytes(1 << 20));
 //! let chosen = auto.build(&rules, &mut NoProgress)?;
 //! assert!(chosen.classifier.stats().bytes() <= 1 << 20);
 //! println!("{}, as predicted {:.1} ns", chosen.spec, chosen.ranking.candidates[0].ns);

@@ -291,10 +291,7 @@ mod tests {
     fn streams_hold_everything_that_can_happen() {
         let schema = Schema::ipv4_5tuple();
         let mut dice = SeededDice::new(17);
-        let limits = Limits {
-            rules: 60,
-            ..Limits::default()
-        };
+        let limits = Limits::default().with_rules(60);
         let mut oracle = Oracle::new(&RuleSet::new(&schema), &limits);
         let mut churn = Churn::new(RuleMaker::new(&schema, &mut dice), 40);
         let (mut taken, mut empty) = (0, 0);

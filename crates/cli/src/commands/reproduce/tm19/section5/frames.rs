@@ -98,10 +98,7 @@ fn is_default(rule: &RuleRef<'_>) -> bool {
 impl Traffic {
     /// So many packets of each workload.
     pub(super) fn of(policy: &Policy, packets: usize, seed: u64) -> Result<Traffic, Failure> {
-        let config = TrafficConfig {
-            headers: packets,
-            seed,
-        };
+        let config = TrafficConfig::new(packets, seed);
         let recipe = TrafficRecipe::uniform();
         let drawn = traffic(policy, &recipe, &config, None, &mut NoProgress)
             .map_err(|error| Failure::usage(error.to_string()))?;
