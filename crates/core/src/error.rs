@@ -96,11 +96,11 @@ pub enum SchemaError {
     },
 }
 
-/// A text is no header.
+/// A text cannot be read as a header.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeaderTextError {
-    /// A word is not `field=value`, or there is no word.
+    /// A word is not `field=value`, or the text is empty.
     #[error("`{text}` is no header; expected field=value pairs with spaces or commas between them")]
     NoPair {
         /// The word, or the whole text.

@@ -41,21 +41,21 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Returns these limits with at most so many rules.
+    /// Returns these limits with at most `rules` rules.
     #[must_use]
     pub const fn with_rules(mut self, rules: usize) -> Self {
         self.rules = rules;
         self
     }
 
-    /// Returns these limits with at most so many bytes of an engine.
+    /// Returns these limits with at most `bytes` bytes for an engine.
     #[must_use]
     pub const fn with_bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// Returns these limits with at most so many bytes while an engine is built.
+    /// Returns these limits with at most `peak_bytes` bytes while an engine is built.
     #[must_use]
     pub const fn with_peak_bytes(mut self, peak_bytes: usize) -> Self {
         self.peak_bytes = peak_bytes;

@@ -41,28 +41,28 @@ impl ReadOptions {
         table: None,
     };
 
-    /// Returns these options with bad lines skipped, or not.
+    /// Returns these options with bad lines skipped if `skip_bad`.
     #[must_use]
     pub const fn with_skip_bad(mut self, skip_bad: bool) -> Self {
         self.skip_bad = skip_bad;
         self
     }
 
-    /// Returns these options with at most so many rules or headers.
+    /// Returns these options with at most `limit` rules or headers.
     #[must_use]
     pub const fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Returns these options with at most so many bytes of a file.
+    /// Returns these options with at most `max_bytes` bytes of a file.
     #[must_use]
     pub const fn with_max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// Returns these options with the flows of this table only.
+    /// Returns these options with the flows of `table` only.
     #[must_use]
     pub const fn with_table(mut self, table: Option<u8>) -> Self {
         self.table = table;

@@ -14,7 +14,7 @@ pub(crate) fn parse(text: &str, policy: &Policy) -> Result<(PartId, HeaderText),
     policy.parse_header(text).map_err(failure)
 }
 
-/// What the user reads: the same as the error, with what to do apart from it.
+/// Splits an error into a message and help.
 fn failure(error: HeaderTextError) -> Failure {
     match error {
         HeaderTextError::NoPair { text } => {

@@ -83,8 +83,8 @@ impl Schema {
 }
 
 impl Policy {
-    /// Reads a header, as [`Schema::parse_header`] does, for the first part whose
-    /// addresses are written like those of the text.
+    /// Reads a header, as [`Schema::parse_header`] does, for the first part of the
+    /// policy that writes addresses as the text does.
     ///
     /// # Errors
     /// See [`HeaderTextError`].

@@ -6,8 +6,8 @@ use super::{Problem, read};
 use crate::flow::FlowMod;
 use crate::pipeline::Message;
 
-/// What a text of one message should be.
-const ONE: &str = "one flow, group, meter or table, on one line";
+/// The expectation in problems with a text.
+const ONE_MESSAGE: &str = "one flow, group, meter or table, on one line";
 
 impl FromStr for Message {
     type Err = Problem;
@@ -62,7 +62,7 @@ impl FromStr for FlowMod {
 }
 
 fn other(line: usize, text: &str, found: &str) -> Problem {
-    Problem::at(line, text, text, found.to_owned(), ONE.to_owned())
+    Problem::at(line, text, text, found.to_owned(), ONE_MESSAGE.to_owned())
 }
 
 #[cfg(test)]
@@ -85,10 +85,13 @@ mod tests {
     #[test]
     fn anything_but_one_message_is_refused() {
         let refused = |text: &str| text.parse::<Message>().unwrap_err().to_string();
-        assert_eq!(refused(""), format!("1:1: no message; expected {ONE}"));
+        assert_eq!(
+            refused(""),
+            format!("1:1: no message; expected {ONE_MESSAGE}")
+        );
         assert_eq!(
             refused("actions=drop\npriority=1 actions=drop"),
-            format!("2:1: another message; expected {ONE}")
+            format!("2:1: another message; expected {ONE_MESSAGE}")
         );
         let bad = refused("tp_dst=80x actions=drop");
         assert!(bad.starts_with("1:"), "{bad}");

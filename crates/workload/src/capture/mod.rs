@@ -101,28 +101,28 @@ impl ReadOptions {
         ..ReadOptions::DEFAULT
     };
 
-    /// Returns these options with at most so many packets.
+    /// Returns these options with at most `limit` packets.
     #[must_use]
     pub const fn with_limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Returns these options with the first packets only.
+    /// Returns these options with the `first` packets only.
     #[must_use]
     pub const fn with_first(mut self, first: Option<usize>) -> Self {
         self.first = first;
         self
     }
 
-    /// Returns these options with at most so many bytes of a capture.
+    /// Returns these options with at most `max_bytes` bytes of a capture.
     #[must_use]
     pub const fn with_max_bytes(mut self, max_bytes: u64) -> Self {
         self.max_bytes = max_bytes;
         self
     }
 
-    /// Returns these options with at most so many captured bytes of a packet.
+    /// Returns these options with at most `max_record` captured bytes of a packet.
     #[must_use]
     pub const fn with_max_record(mut self, max_record: u32) -> Self {
         self.max_record = max_record;

@@ -147,7 +147,7 @@ pub struct GeneratorConfig {
 }
 
 impl GeneratorConfig {
-    /// Creates a configuration of so many rules, as the profile says.
+    /// Creates a configuration of `rules` rules, without adjustments of the profile.
     #[must_use]
     pub fn new(rules: usize, seed: u64) -> GeneratorConfig {
         GeneratorConfig {
@@ -157,7 +157,7 @@ impl GeneratorConfig {
         }
     }
 
-    /// Returns these settings with prefix lengths spread by so many bits.
+    /// Returns these settings with prefix lengths spread by `smoothing` bits.
     #[must_use]
     pub const fn with_smoothing(mut self, smoothing: u32) -> Self {
         self.smoothing = smoothing;

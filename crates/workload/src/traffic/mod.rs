@@ -132,7 +132,7 @@ pub struct TrafficConfig {
 }
 
 impl TrafficConfig {
-    /// Creates a configuration of so many headers.
+    /// Creates a configuration of `headers` headers.
     #[must_use]
     pub const fn new(headers: usize, seed: u64) -> TrafficConfig {
         TrafficConfig { headers, seed }
