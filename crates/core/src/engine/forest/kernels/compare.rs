@@ -185,6 +185,7 @@ impl RunColumns {
     /// The columns where all `W` words have columns, the last word alone is range
     /// lanes and has no mask, and no column is left to `accept`. Rules over
     /// five-tuples are so.
+    #[expect(clippy::cast_possible_truncation, reason = "keys have few words")]
     const fn of_five_tuples<const W: usize>() -> RunColumns {
         RunColumns {
             words: W as u32,
