@@ -179,6 +179,8 @@ pub struct FlowTable {
     /// Entries that match every packet, by their ranks.
     always: BTreeMap<u64, Winner>,
     families: [FamilyRules; Family::ALL.len()],
+    /// True if engines do not get entries before the table is rebuilt.
+    is_filling: bool,
 }
 
 /// Working memory of lookups: one for each thread, good for any table.
@@ -200,7 +202,15 @@ impl FlowTable {
             entries: Entries::default(),
             always: BTreeMap::new(),
             families: Default::default(),
+            is_filling: false,
         }
+    }
+
+    /// Leaves entries that are added out of lookups until [`rebuild`](Self::rebuild)
+    /// builds the engines over all of them. Many entries take much less time so than
+    /// one after the other.
+    pub(crate) fn begin_filling(&mut self) {
+        self.is_filling = true;
     }
 
     /// The number of entries.
@@ -239,6 +249,10 @@ impl FlowTable {
         if entry.flow.values().is_empty() {
             let winner = Winner::new(priority, id);
             self.always.insert(winner.rank(), winner);
+            self.entries.insert(id, entry);
+            return Ok(());
+        }
+        if self.is_filling {
             self.entries.insert(id, entry);
             return Ok(());
         }
@@ -282,15 +296,21 @@ impl FlowTable {
     /// # Errors
     /// [`TableError`]; the table answers as before then.
     pub fn rebuild(&mut self) -> Result<(), TableError> {
+        // Entries that were added one after the other are neighbours in memory.
+        let mut entries: Vec<(&RuleId, &Entry)> = self.entries.iter().collect();
+        entries.sort_unstable_by_key(|&(id, _)| id);
         for family in Family::ALL {
-            let rules = &mut self.families[family as usize];
-            if !rules.parts.is_empty() {
-                let members = self.entries.iter();
-                let members = members.filter(|(_, entry)| is_in(&entry.flow, family));
+            let members = entries.iter().copied();
+            let mut members = members
+                .filter(|(_, entry)| is_in(&entry.flow, family))
+                .peekable();
+            if members.peek().is_some() {
+                let rules = &mut self.families[family as usize];
                 rules.parts = vec![Part::build(members, family, &self.settings)?];
                 rules.moving.clear();
             }
         }
+        self.is_filling = false;
         Ok(())
     }
 

@@ -93,7 +93,7 @@ impl SwitchArgs {
         let pipeline = Pipeline::new(settings.select_seed(self.select_seed));
         let filled = text::fill(pipeline, &name, &content, self.skip_bad, Duration::ZERO);
         let Filled {
-            mut pipeline,
+            pipeline,
             lines,
             skipped,
             notes,
@@ -101,10 +101,6 @@ impl SwitchArgs {
         reporter.skipped(&skipped);
         for note in notes {
             reporter.note(&format!("{name}: {note}"));
-        }
-        // Engines that were filled rule by rule answer as well, only not as fast.
-        if let Err(error) = pipeline.rebuild() {
-            reporter.note(&format!("engines stay as they were filled: {error}"));
         }
         let lines = Lines {
             source: name,

@@ -15,6 +15,7 @@
 mod entries;
 mod entry;
 mod instructions;
+mod match_index;
 mod modify;
 mod overlaps;
 mod store;

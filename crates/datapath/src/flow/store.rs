@@ -3,7 +3,7 @@
 //! A message makes several changes or none. Each change has all that it takes to undo
 //! it, so that several messages can be made together or not at all.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use classyard::RuleId;
 use super::entries::Entries;
 use super::entry::{FlowEntry, TableId};
 use super::instructions::Instructions;
+use super::match_index::MatchIndex;
 use super::modify::{Command, FlowMod};
 use super::overlaps::OverlapIndex;
 use super::table_config::{TableConfig, TableMod};
@@ -74,9 +75,6 @@ pub enum FlowChange {
 /// them.
 const SPARE: usize = 256;
 
-/// By what an entry is found that is there already.
-type Same = (TableId, u16, Arc<FlowMatch>);
-
 /// When an entry has to go: the least important first, then the oldest.
 type Turn = (u16, Duration, RuleId);
 
@@ -84,15 +82,11 @@ fn turn(entry: &FlowEntry) -> Turn {
     (entry.importance, entry.added, entry.id)
 }
 
-fn same(entry: &FlowEntry) -> Same {
-    (entry.table, entry.priority, Arc::clone(&entry.flow))
-}
-
 /// All flow entries.
 #[derive(Clone, Debug, Default)]
 pub struct FlowStore {
     entries: Entries,
-    by_match: HashMap<Same, RuleId>,
+    by_match: MatchIndex,
     tables: BTreeMap<TableId, BTreeSet<RuleId>>,
     configs: BTreeMap<TableId, TableConfig>,
     /// In tables with eviction: entries in the order in which they go.
@@ -233,6 +227,10 @@ impl FlowStore {
         Some(FlowChange::Removed(entry, reason))
     }
 
+    fn find(&self, table: TableId, priority: u16, flow: &FlowMatch) -> Option<RuleId> {
+        self.by_match.find(&self.entries, table, priority, flow)
+    }
+
     fn check_table(&self, message: &FlowMod) -> Result<(), OpenFlowError> {
         let deletes = matches!(message.command, Command::Delete { .. });
         if message.table.is_table() || (deletes && message.table == TableId::ALL) {
@@ -248,8 +246,7 @@ impl FlowStore {
 
     fn add(&mut self, message: &FlowMod, now: Duration) -> Result<Vec<FlowChange>, OpenFlowError> {
         message.instructions.check(message.table, &message.flow)?;
-        let key = (message.table, message.priority, Arc::clone(&message.flow));
-        let known = self.by_match.get(&key).copied();
+        let known = self.find(message.table, message.priority, &message.flow);
         if message.flags.check_overlap {
             self.check_overlap(message)?;
         }
@@ -396,9 +393,8 @@ impl FlowStore {
         let mut meant = Vec::new();
         for table in tables {
             if strict {
-                let key = (table, message.priority, Arc::clone(&message.flow));
-                let id = self.by_match.get(&key);
-                meant.extend(id.filter(|id| message.means(&self.entries[*id])));
+                let id = self.find(table, message.priority, &message.flow);
+                meant.extend(id.filter(|id| message.means(&self.entries[id])));
             } else {
                 let entries = self.table(table);
                 meant.extend(
@@ -453,7 +449,7 @@ impl FlowStore {
             self.free.extend(self.next..number);
             self.next = self.next.max(number + 1);
         }
-        self.by_match.insert(same(&entry), id);
+        self.by_match.insert(&entry);
         self.widths.add(entry.table, &entry.flow);
         self.users.add(&entry);
         if let Some(index) = self.overlaps.get_mut(&entry.table) {
@@ -469,7 +465,7 @@ impl FlowStore {
 
     fn take_out(&mut self, id: RuleId) -> Option<FlowEntry> {
         let entry = self.entries.remove(&id)?;
-        self.by_match.remove(&same(&entry));
+        self.by_match.remove(&entry);
         self.widths.remove(entry.table, &entry.flow);
         self.users.remove(&entry);
         if let Some(index) = self.overlaps.get_mut(&entry.table) {

@@ -2,6 +2,7 @@
 //! workers, none of which ever waits.
 
 use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -510,6 +511,23 @@ impl Pipeline {
     /// [`TableError`]; tables that were built before stay so.
     pub fn rebuild(&mut self) -> Result<(), TableError> {
         self.writer.on_both_sides(Side::rebuild).map(drop)
+    }
+
+    /// Leaves new entries out of lookups until [`rebuild`](Self::rebuild), unless there
+    /// are workers. Returns true if it does.
+    ///
+    /// Workers must not see that state: their flow caches follow changes of entries,
+    /// and rebuilding is none.
+    pub(crate) fn begin_filling(&mut self) -> bool {
+        self.forget_workers();
+        if !self.tallies.is_empty() {
+            return false;
+        }
+        let begun = self.writer.on_both_sides(|side| {
+            side.begin_filling();
+            Ok::<(), Infallible>(())
+        });
+        begun.is_ok()
     }
 
     /// For quiet times: moves up to so many entries from engines over few fields to

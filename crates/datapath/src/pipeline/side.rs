@@ -68,6 +68,8 @@ pub(super) struct Side {
     pub(super) ports: Ports,
     /// The latest changes of entries, for flow caches.
     pub(super) recent: Recent,
+    /// True if engines do not get entries before they are rebuilt.
+    is_filling: bool,
 }
 
 impl Side {
@@ -82,7 +84,15 @@ impl Side {
             meters: BTreeMap::new(),
             ports: Ports::default(),
             recent: Recent::default(),
+            is_filling: false,
         }
+    }
+
+    /// Leaves new entries out of lookups until [`rebuild`](Self::rebuild).
+    pub(super) fn begin_filling(&mut self) {
+        self.is_filling = true;
+        let tables = self.tables.iter_mut().flatten();
+        tables.for_each(FlowTable::begin_filling);
     }
 
     /// An entry, if there is one of that number.
@@ -93,7 +103,9 @@ impl Side {
     /// Builds the engines of all tables anew.
     pub(super) fn rebuild(&mut self) -> Result<(), TableError> {
         let mut tables = self.tables.iter_mut().flatten();
-        tables.try_for_each(FlowTable::rebuild)
+        tables.try_for_each(FlowTable::rebuild)?;
+        self.is_filling = false;
+        Ok(())
     }
 
     /// A table and family whose engine should be fitted to its entries again.
@@ -188,8 +200,14 @@ impl Side {
                 if self.tables.len() <= at {
                     self.tables.resize_with(at + 1, || None);
                 }
-                let settings = &self.settings;
-                let table = self.tables[at].get_or_insert_with(|| FlowTable::new(settings.clone()));
+                let (settings, is_filling) = (&self.settings, self.is_filling);
+                let table = self.tables[at].get_or_insert_with(|| {
+                    let mut table = FlowTable::new(settings.clone());
+                    if is_filling {
+                        table.begin_filling();
+                    }
+                    table
+                });
                 let priority = Priority(u32::from(new.priority));
                 if let Err(error) = table.add(new.id, priority, Arc::clone(&new.flow)) {
                     panic!("table {}, {}: {error}", new.table, new.flow);

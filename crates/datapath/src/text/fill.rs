@@ -14,9 +14,10 @@ use classyard_text::line::counted_verb;
 use classyard_text::ofctl::{Statement, StatementKind, statements};
 use classyard_text::overlap::{self, Condition};
 
-use super::{Located, Reader, order, refused};
+use super::{Located, Problem, Reader, order, refused};
 use crate::action::GroupId;
 use crate::flow::{FlowChange, FlowEntry};
+use crate::flow_table::TableError;
 use crate::meter::MeterId;
 use crate::pipeline::{Change, Message, Pipeline};
 
@@ -76,6 +77,9 @@ impl Lines {
 /// Fills an empty pipeline with what a text says, in the order that the
 /// [module](super) describes. `source` names the text in messages.
 ///
+/// Engines are built once over all entries, unless the pipeline has workers: then they
+/// get the entries one after the other.
+///
 /// With `skip_bad`, lines with problems and lines that the pipeline refuses are left out
 /// and counted.
 ///
@@ -89,6 +93,8 @@ pub fn fill(
     skip_bad: bool,
     now: Duration,
 ) -> Result<Filled, Problems> {
+    let mut pipeline = pipeline;
+    let is_filling = pipeline.begin_filling();
     let mut filler = Filler {
         pipeline,
         lines: Lines::default(),
@@ -101,7 +107,7 @@ pub fn fill(
     };
     filler.all(text);
     let Filler {
-        pipeline,
+        mut pipeline,
         lines,
         problems,
         reader,
@@ -110,6 +116,11 @@ pub fn fill(
     } = filler;
     if !problems.is_empty() && !skip_bad {
         return Err(problems.beside(good));
+    }
+    if is_filling {
+        pipeline
+            .rebuild()
+            .map_err(|error| unbuilt(source, &error))?;
     }
     let mut notes: Vec<String> = reader.ports.note().into_iter().collect();
     if reader.stray_bits > 0 {
@@ -125,6 +136,20 @@ pub fn fill(
         skipped: problems,
         notes,
     })
+}
+
+/// The problem of a text whose entries no engine can be built over.
+fn unbuilt(source: &str, error: &TableError) -> Problems {
+    let found = format!("flows whose engine cannot be built: {error}");
+    let mut problems = Problems::new(source);
+    problems.push(Problem::at(
+        1,
+        "",
+        "",
+        found,
+        "other flows, or another engine".to_owned(),
+    ));
+    problems
 }
 
 struct Filler<'t> {

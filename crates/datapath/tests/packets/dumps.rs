@@ -1,18 +1,20 @@
 //! Texts as people have them: what `ovs-ofctl` prints, what it does not support, bad
 //! files, large files; and the same reader for rules and pipelines.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use classyard::EngineSpec;
-use classyard_datapath::flow::TableId;
-use classyard_datapath::pipeline::{Message, Pipeline};
+use classyard_datapath::flow::{Instructions, TableId};
+use classyard_datapath::pipeline::{Message, Pipeline, PortState};
 use classyard_datapath::text::{Filled, Problems, fill, read};
-use classyard_datapath::{GroupId, MeterId, TableSettings};
+use classyard_datapath::{Action, GroupId, MeterId, Packet, PortNo, TableSettings};
 use classyard_workload::diagnostic::{ReadError, ReadOptions};
 use classyard_workload::formats::{RuleFormat, read_policy};
 
 use crate::frames::Dice;
 use crate::messages::Maker;
+use crate::pipelines::Recorder;
 
 const FLOWS: &str = include_str!("../../../../testdata/ovs/flows.dump");
 const FLOWS_10: &str = include_str!("../../../../testdata/ovs/flows10.dump");
@@ -25,6 +27,13 @@ fn empty() -> Pipeline {
             .unwrap()
             .rebuild_below(100),
     )
+}
+
+fn with_ports() -> Pipeline {
+    let mut pipeline = empty();
+    let ports = [1, 2, 3, 4].map(|port| Message::Port(PortNo(port), Some(PortState::default())));
+    pipeline.apply(&ports, Duration::ZERO).unwrap();
+    pipeline
 }
 
 fn filled(text: &str, skip_bad: bool) -> Result<Filled, Problems> {
@@ -167,6 +176,68 @@ fn overlapping_flows_and_stray_bits_are_noted() {
              open which of them wins, here it is the first",
         ]
     );
+}
+
+/// A text of flows of table 0 with random matches, priorities and ports, and the packets
+/// that the matches were made of.
+fn random_outputs(count: usize) -> (String, Vec<Packet>) {
+    let mut maker = Maker(Dice(6));
+    let (mut text, mut packets) = (String::new(), Vec::new());
+    while packets.len() < count {
+        let packet = maker.packet();
+        let Message::Flow(mut flow) = maker.adding(&packet) else {
+            continue;
+        };
+        flow.table = TableId(0);
+        flow.priority = 1 + maker.0.below(count as u64) as u16;
+        flow.flags.check_overlap = false;
+        flow.instructions = Arc::new(Instructions {
+            apply: vec![Action::Output {
+                port: PortNo(1 + maker.0.below(4) as u32),
+                max_len: 0,
+            }],
+            ..Instructions::default()
+        });
+        if !flow.flow.values().is_empty() {
+            text.push_str(&format!("{flow}\n"));
+            packets.push(packet);
+        }
+    }
+    (text, packets)
+}
+
+/// Engines that are built once over all entries answer as engines that get one entry
+/// after the other do, and as those of a pipeline that has a worker while it is filled.
+#[test]
+fn a_filled_pipeline_forwards_as_if_entries_came_one_by_one() {
+    let (text, packets) = random_outputs(600);
+    let mut single = with_ports();
+    for one in read(&text).unwrap() {
+        // The fields of some are too many for one table.
+        let _ = single.apply(&[one.message], Duration::ZERO);
+    }
+    let mut filled = fill(with_ports(), "f", &text, true, Duration::ZERO).unwrap();
+    let mut busy = with_ports();
+    let busy_worker = busy.worker();
+    let busy = fill(busy, "f", &text, true, Duration::ZERO).unwrap();
+    let mut workers = [single.worker(), filled.pipeline.worker(), busy_worker];
+    let mut forwarded = 0;
+    for packet in packets {
+        let sent = workers.each_mut().map(|worker| {
+            let mut recorder = Recorder::default();
+            let mut vector = [packet.clone()];
+            worker.process(&mut vector, Duration::ZERO, &mut recorder);
+            recorder.0
+        });
+        assert!(sent.iter().all(|one| *one == sent[0]), "{sent:?}");
+        forwarded += sent[0].len();
+    }
+    assert!(forwarded > 200, "{forwarded}");
+    for entry in single.flows().iter() {
+        let count = single.flow_count(entry.id);
+        assert_eq!(filled.pipeline.flow_count(entry.id), count, "{entry:?}");
+        assert_eq!(busy.pipeline.flow_count(entry.id), count, "{entry:?}");
+    }
 }
 
 /// Filling piece by piece makes the entries that one bundle makes.

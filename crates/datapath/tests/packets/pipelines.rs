@@ -20,7 +20,7 @@ use classyard_datapath::{
 
 /// The ports that packets went out by.
 #[derive(Default)]
-struct Recorder(Vec<PortNo>);
+pub(crate) struct Recorder(pub(crate) Vec<PortNo>);
 
 impl Sink for Recorder {
     fn send(&mut self, port: PortNo, _: Option<u32>, _: &Packet) {
