@@ -2,13 +2,13 @@
 //! office's traffic and its firewall.
 
 /// The rules.
-pub(crate) const RULES: &str = include_str!("../../../testdata/capture/office.rules");
+pub(crate) const RULES: &str = include_str!("../embedded/office.rules");
 
 /// The packets, as pcap.
-pub(crate) const CAPTURE: &[u8] = include_bytes!("../../../testdata/capture/office.pcap");
+pub(crate) const CAPTURE: &[u8] = include_bytes!("../embedded/office.pcap");
 
 /// The pipeline of a switch at the office's edge.
-pub(crate) const PIPELINE: &str = include_str!("../../../testdata/capture/office.flows");
+pub(crate) const PIPELINE: &str = include_str!("../embedded/office.flows");
 
 /// What the pipeline is called in messages.
 pub(crate) const PIPELINE_NAME: &str = "office.flows";

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
@@ -165,4 +165,39 @@ fn paths_are_read() {
             .into_iter()
             .eq(["five".to_owned()])
     );
+}
+
+/// A path without `.` and `..`, by its letters alone: links are not followed.
+fn normal(path: &Path) -> PathBuf {
+    let mut normal = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(normal.pop()),
+            Component::CurDir => {}
+            part => normal.push(part),
+        }
+    }
+    normal
+}
+
+/// A package has the files of its folder only, so its sources include no other.
+#[test]
+fn sources_include_files_of_their_own_package_only() {
+    let mut included = 0;
+    for package in fs::read_dir(root().join("crates")).unwrap() {
+        let package = normal(&package.unwrap().path());
+        for path in files(&package.join("src")) {
+            let code = code(&path);
+            let macros = ["include_str!(\"", "include_bytes!(\"", "include!(\""];
+            for after in macros.iter().flat_map(|start| code.split(start).skip(1)) {
+                let name = after.split('"').next().unwrap();
+                let file = normal(&path.parent().unwrap().join(name));
+                let path = path.display();
+                assert!(file.starts_with(&package), "{path} includes {name}");
+                assert!(file.exists(), "{path} includes {name}");
+                included += 1;
+            }
+        }
+    }
+    assert!(included >= 8, "{included} files are included");
 }

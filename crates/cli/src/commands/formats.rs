@@ -10,7 +10,7 @@ use crate::output::table::{Side, Table};
 use crate::output::{OutputArgs, Report, csv};
 
 /// The document that the command prints sections of.
-const DOCUMENT: &str = include_str!("../../../../docs/formats.md");
+const DOCUMENT: &str = include_str!("../../embedded/formats.md");
 
 /// Describe the formats of files that are read and written
 ///
