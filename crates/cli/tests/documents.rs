@@ -9,6 +9,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
+/// The documents of a folder. Links to documents are left out.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -17,7 +18,7 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
             if name != "target" && !name.starts_with('.') {
                 documents(&path, found);
             }
-        } else if name.ends_with(".md") {
+        } else if name.ends_with(".md") && !path.is_symlink() {
             found.push(path);
         }
     }
