@@ -206,9 +206,9 @@ impl FlowTable {
         }
     }
 
-    /// Leaves entries that are added out of lookups until [`rebuild`](Self::rebuild)
-    /// builds the engines over all of them. Many entries take much less time so than
-    /// one after the other.
+    /// Keeps new entries out of the engines, and so out of lookups, until
+    /// [`rebuild`](Self::rebuild) builds the engines once over all entries. That takes
+    /// much less time than many insertions.
     pub(crate) fn begin_filling(&mut self) {
         self.is_filling = true;
     }

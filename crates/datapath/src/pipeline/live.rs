@@ -513,11 +513,11 @@ impl Pipeline {
         self.writer.on_both_sides(Side::rebuild).map(drop)
     }
 
-    /// Leaves new entries out of lookups until [`rebuild`](Self::rebuild), unless there
-    /// are workers. Returns true if it does.
+    /// Keeps new entries out of lookups until [`rebuild`](Self::rebuild), unless the
+    /// pipeline has workers. Returns false if it has workers.
     ///
-    /// Workers must not see that state: their flow caches follow changes of entries,
-    /// and rebuilding is none.
+    /// A worker's flow caches follow changes of entries. They would not see that a
+    /// rebuild makes entries visible.
     pub(crate) fn begin_filling(&mut self) -> bool {
         self.forget_workers();
         if !self.tallies.is_empty() {
